@@ -38,12 +38,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     results = []
     for name in names:
         jax.clear_caches()  # each case compiles its own programs, whatever ran before
-        results.append(_run.run(_run.REGISTRY[name], is_small=options.small, rounds=options.rounds))
+        results.append(
+            _run.run(_run.REGISTRY[name], is_small=options.small, rounds=options.rounds)
+        )
         print(_report.lines(results[-1]), flush=True)
         # After every case: a run that is broken off leaves what it has.
         document = _run.document(results, is_small=options.small)
         if options.json:
-            options.json.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
+            options.json.write_text(
+                json.dumps(document, indent=1, allow_nan=False) + "\n"
+            )
         if options.table:
             options.table.write_text(_report.table(document))
     return int(any("error" in result for result in results))
@@ -56,15 +60,34 @@ def _bad(message: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "python -m benchmarks", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+        "python -m benchmarks",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--case", nargs="+", metavar="NAME", help="only these (default: all)")
+    parser.add_argument(
+        "--case", nargs="+", metavar="NAME", help="only these (default: all)"
+    )
     parser.add_argument("--list", action="store_true", help="show the cases and exit")
-    parser.add_argument("--rounds", type=_positive, help="how often each function is timed (default: as the case says)")
-    parser.add_argument("--threads", type=_positive, default=2, help="of every library, and cores (default: 2)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
-    parser.add_argument("--table", type=Path, metavar="FILE", help="write Markdown tables")
-    parser.add_argument("--small", action="store_true", help="tiny sizes, to see that everything runs")
+    parser.add_argument(
+        "--rounds",
+        type=_positive,
+        help="how often each function is timed (default: as the case says)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=_positive,
+        default=2,
+        help="of every library, and cores (default: 2)",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write everything that was measured"
+    )
+    parser.add_argument(
+        "--table", type=Path, metavar="FILE", help="write Markdown tables"
+    )
+    parser.add_argument(
+        "--small", action="store_true", help="tiny sizes, to see that everything runs"
+    )
     return parser
 
 

@@ -34,7 +34,9 @@ def head(result: Any) -> np.ndarray:
 def difference(found: Any, wanted: Any) -> float:
     """Return the largest difference over the largest entry."""
     wanted = np.asarray(wanted, np.float64)
-    return float(np.max(np.abs(np.asarray(found, np.float64) - wanted)) / np.max(np.abs(wanted)))
+    return float(
+        np.max(np.abs(np.asarray(found, np.float64) - wanted)) / np.max(np.abs(wanted))
+    )
 
 
 def exact_gram(X: np.ndarray, Y: np.ndarray, scale: float) -> np.ndarray:
@@ -44,9 +46,13 @@ def exact_gram(X: np.ndarray, Y: np.ndarray, scale: float) -> np.ndarray:
     return np.exp(-np.maximum(gaps, 0) / (2 * scale**2))
 
 
-def clouds(rows: int, dim: int, count: int, spread: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def clouds(
+    rows: int, dim: int, count: int, spread: float, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Return standard normal points around `count` normal centres of this spread, and whose each is."""
     rng = np.random.default_rng(seed)
     centers = spread * rng.standard_normal((count, dim))
     labels = rng.integers(count, size=rows)
-    return (centers[labels] + rng.standard_normal((rows, dim))).astype(np.float32), labels
+    return (centers[labels] + rng.standard_normal((rows, dim))).astype(
+        np.float32
+    ), labels

@@ -68,7 +68,10 @@ def store(rows: int, columns: int) -> Part:
         by_pieces(lambda piece: out[piece].fill(1), rows, max(PIECE // columns, 1))
         return out
 
-    return Part("store", {"numpy pieces": fresh, "xla": lambda: _full((rows, columns), np.float32(1))})
+    return Part(
+        "store",
+        {"numpy pieces": fresh, "xla": lambda: _full((rows, columns), np.float32(1))},
+    )
 
 
 def decomposition(size: int, count: int) -> Part:
@@ -113,10 +116,15 @@ def small_products(name: str, rows: int, inner: int, columns: int, count: int) -
     return Part(f"products {name}", {"numpy": numpy_products, "xla": xla_products})
 
 
-def _factors(rows: int, inner: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _factors(
+    rows: int, inner: int, columns: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return two matrices and room for their product."""
     rng = np.random.default_rng(0)
-    A, B = (rng.standard_normal(shape).astype(np.float32) for shape in ((rows, inner), (inner, columns)))
+    A, B = (
+        rng.standard_normal(shape).astype(np.float32)
+        for shape in ((rows, inner), (inner, columns))
+    )
     return A, B, np.empty((rows, columns), np.float32)
 
 

@@ -26,7 +26,11 @@ FLOAT = 4
 BLOCK = 2**28
 """Entries of a Gram matrix that torch holds at a time."""
 
-GRAMS = {f"gram-matmul-1e{power}-{dim}": (10**power, dim) for power in (5, 6) for dim in (3, 32, 115)}
+GRAMS = {
+    f"gram-matmul-1e{power}-{dim}": (10**power, dim)
+    for power in (5, 6)
+    for dim in (3, 32, 115)
+}
 """Points and their dimensions of products with a Gram matrix."""
 
 Peer = Callable[[Any, Callable[[Any], Any]], Run]
@@ -64,7 +68,9 @@ def torch_gram(torch: Any, X: Any, Y: Any, scale: float) -> Any:
 def _kernel_jl(small: bool) -> Work:
     rows, dim, n, d = (2_000, 10, 40, 8) if small else (1_000_000, 115, 400, 50)
     X, landmarks, scale = points(rows, dim), points(n, dim, 1), lengthscale(dim)
-    phi = features.kernel_jl(jax.random.key(0), Gaussian(scale), jnp.asarray(landmarks), num_features=d)
+    phi = features.kernel_jl(
+        jax.random.key(0), Gaussian(scale), jnp.asarray(landmarks), num_features=d
+    )
     there = jnp.asarray(X)
 
     def theirs(torch: Any, to: Any) -> Run:
@@ -80,20 +86,38 @@ def _cosines(torch: Any, A: Any, W: Any) -> Run:
 
     def run() -> Any:
         turns = A @ W.T
-        return torch.cat([torch.cos(turns), torch.sin(turns)], 1) / math.sqrt(W.shape[0])
+        return torch.cat([torch.cos(turns), torch.sin(turns)], 1) / math.sqrt(
+            W.shape[0]
+        )
 
     return run
 
 
-def _by_frequencies(rows: int, dim: int, m: int, draw: Callable[..., Any], operations: float, note: str = "") -> Work:
+def _by_frequencies(
+    rows: int,
+    dim: int,
+    m: int,
+    draw: Callable[..., Any],
+    operations: float,
+    note: str = "",
+) -> Work:
     X, scale = points(rows, dim), lengthscale(dim)
-    phi = draw(jax.random.key(0), Gaussian(scale), dim, num_frequencies=m, dtype=jnp.float32)
+    phi = draw(
+        jax.random.key(0), Gaussian(scale), dim, num_frequencies=m, dtype=jnp.float32
+    )
     there = jnp.asarray(X)
 
     def theirs(torch: Any, to: Any) -> Run:
         return _cosines(torch, to(X), to(phi.frequencies) / scale)
 
-    return Work(operations, FLOAT * rows * (dim + 2 * m), lambda: phi(there), theirs, head, note=note)
+    return Work(
+        operations,
+        FLOAT * rows * (dim + 2 * m),
+        lambda: phi(there),
+        theirs,
+        head,
+        note=note,
+    )
 
 
 def _fourier(small: bool) -> Work:
@@ -103,8 +127,17 @@ def _fourier(small: bool) -> Work:
 
 def _fastfood(small: bool) -> Work:
     rows, dim, m = (500, 64, 128) if small else (20_000, 2_048, 4_096)
-    operations = 2 * rows * m * math.log2(dim)  # two Hadamard transforms for each block of dim frequencies
-    return _by_frequencies(rows, dim, m, features.fastfood, operations, "by its dense matrix of frequencies")
+    operations = (
+        2 * rows * m * math.log2(dim)
+    )  # two Hadamard transforms for each block of dim frequencies
+    return _by_frequencies(
+        rows,
+        dim,
+        m,
+        features.fastfood,
+        operations,
+        "by its dense matrix of frequencies",
+    )
 
 
 def gram_product(n: int, dim: int, small: bool, side: int | None = None) -> Work:
@@ -114,7 +147,9 @@ def gram_product(n: int, dim: int, small: bool, side: int | None = None) -> Work
 
     def theirs(torch: Any, to: Any) -> Run:
         A, B = to(X), to(V)
-        return lambda: torch.cat([torch_gram(torch, rows, A, scale) @ B for rows in A.split(BLOCK // n)])
+        return lambda: torch.cat(
+            [torch_gram(torch, rows, A, scale) @ B for rows in A.split(BLOCK // n)]
+        )
 
     return Work(
         2 * n * n * (dim + columns),
@@ -127,7 +162,9 @@ def gram_product(n: int, dim: int, small: bool, side: int | None = None) -> Work
 
 
 def _kernel_pca(small: bool) -> Work:
-    n, dim, k = (200, 5, 10) if small else (4_000, 10, 100)  # so many that all n are decomposed, as torch does
+    n, dim, k = (
+        (200, 5, 10) if small else (4_000, 10, 100)
+    )  # so many that all n are decomposed, as torch does
     X, scale = points(n, dim), lengthscale(dim)
     there, kernel = jnp.asarray(X), Gaussian(scale)
 
@@ -171,7 +208,10 @@ def _streaming_pca(small: bool) -> Work:
                 both = torch.cat([kept, block])
                 values, vectors = torch.linalg.eigh(both @ both.T)
                 least = values[-size - 1]
-                gains = torch.sqrt((values[-size:] - least).clamp(min=0) / values[-size:].clamp(min=1e-30))
+                gains = torch.sqrt(
+                    (values[-size:] - least).clamp(min=0)
+                    / values[-size:].clamp(min=1e-30)
+                )
                 kept = gains[:, None] * (vectors[:, -size:].T @ both)
             return (kept * kept).sum(1).flip(0)
 
@@ -180,7 +220,14 @@ def _streaming_pca(small: bool) -> Work:
     # Each shrink: the products of 2 l rows, their decomposition, and l new rows.
     shrink = 2 * (2 * size) ** 2 * m + 4 / 3 * (2 * size) ** 3 + 2 * size * 2 * size * m
     # The two shrink by eigenvalues of other numbers: only what is large agrees, and not to rounding.
-    return Work(shrink * rows / size, FLOAT * rows * m, ours, theirs, lambda values: values[:3], 0.1)
+    return Work(
+        shrink * rows / size,
+        FLOAT * rows * m,
+        ours,
+        theirs,
+        lambda values: values[:3],
+        0.1,
+    )
 
 
 def _kmeans(small: bool) -> Work:
@@ -188,11 +235,18 @@ def _kmeans(small: bool) -> Work:
     there = jnp.asarray(clouds(rows, dim, clusters, 0.5)[0])
 
     def ours() -> Any:
-        return kmeans(jax.random.key(0), there, clusters, max_iterations=20, tolerance=0.0)
+        return kmeans(
+            jax.random.key(0), there, clusters, max_iterations=20, tolerance=0.0
+        )
 
     turns = int(ours().iterations)
     # Scores and sums of every iteration; seeding is not counted.
-    return Work(4 * rows * dim * clusters * turns, FLOAT * rows * dim * turns, ours, note="torch has none")
+    return Work(
+        4 * rows * dim * clusters * turns,
+        FLOAT * rows * dim * turns,
+        ours,
+        note="torch has none",
+    )
 
 
 def _small_spectral(small: bool) -> Work:
@@ -205,25 +259,40 @@ def _small_spectral(small: bool) -> Work:
         return lambda: torch.linalg.eigh(A)[0]
 
     def ours() -> Any:
-        return labels_by_grams(jax.random.split(jax.random.key(0), count), there, together=count)
+        return labels_by_grams(
+            jax.random.split(jax.random.key(0), count), there, together=count
+        )
 
     words = "its decompositions alone"
-    return Work(count * 4 / 3 * n**3, FLOAT * count * (n * n + n), ours, theirs, note=words)
+    return Work(
+        count * 4 / 3 * n**3, FLOAT * count * (n * n + n), ours, theirs, note=words
+    )
 
 
 def _gradient(small: bool) -> Work:
     rows, dim, n, d = (1_500, 10, 40, 8) if small else (200_000, 115, 400, 50)
-    X, C, landmarks, scale = points(rows, dim), points(rows, d, 2), points(n, dim, 1), lengthscale(dim)
-    phi = features.kernel_jl(jax.random.key(0), Gaussian(scale), jnp.asarray(landmarks), num_features=d)
+    X, C, landmarks, scale = (
+        points(rows, dim),
+        points(rows, d, 2),
+        points(n, dim, 1),
+        lengthscale(dim),
+    )
+    phi = features.kernel_jl(
+        jax.random.key(0), Gaussian(scale), jnp.asarray(landmarks), num_features=d
+    )
     there, weights = jnp.asarray(X), jnp.asarray(C)
     gradient = jax.jit(jax.grad(lambda X: jnp.vdot(phi(X), weights, precision=HIGHEST)))
 
     def theirs(torch: Any, to: Any) -> Run:
         A, L, P, W = to(X).requires_grad_(), to(landmarks), to(phi.projection), to(C)
-        return lambda: torch.autograd.grad(((torch_gram(torch, A, L, scale) @ P.T) * W).sum(), A)[0]
+        return lambda: torch.autograd.grad(
+            ((torch_gram(torch, A, L, scale) @ P.T) * W).sum(), A
+        )[0]
 
     operations = 2 * rows * n * (2 * dim + d)
-    return Work(operations, FLOAT * rows * (2 * dim + d), lambda: gradient(there), theirs, head)
+    return Work(
+        operations, FLOAT * rows * (2 * dim + d), lambda: gradient(there), theirs, head
+    )
 
 
 WORK: Mapping[str, Callable[[bool], Work]] = {

@@ -14,8 +14,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-PACKAGES = ("jaxkern-verified", "jax", "jaxlib", "numpy", "scipy", "scikit-learn", "threadpoolctl")
-LIBRARIES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NPROC")
+PACKAGES = (
+    "jaxkern-verified",
+    "jax",
+    "jaxlib",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "threadpoolctl",
+)
+LIBRARIES = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NPROC",
+)
 
 
 def large_pages() -> None:
@@ -34,10 +48,14 @@ def restrict(threads: int) -> None:
     Raises RuntimeError where NumPy or JAX runs already, and ValueError where there are fewer cores.
     """
     if "numpy" in sys.modules or "jax" in sys.modules:
-        raise RuntimeError("threads are set when NumPy and JAX are loaded, which has happened; start a new process")
+        raise RuntimeError(
+            "threads are set when NumPy and JAX are loaded, which has happened; start a new process"
+        )
     cores = sorted(available())
     if not 1 <= threads <= len(cores):
-        raise ValueError(f"threads must be between 1 and the {len(cores)} cores of this process, got {threads}")
+        raise ValueError(
+            f"threads must be between 1 and the {len(cores)} cores of this process, got {threads}"
+        )
     for name in LIBRARIES:
         os.environ[name] = str(threads)
     os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the peers run there
@@ -63,7 +81,10 @@ def describe() -> dict[str, Any]:
     import threadpoolctl
 
     pools = [
-        {key: pool.get(key) for key in ("internal_api", "version", "num_threads", "architecture")}
+        {
+            key: pool.get(key)
+            for key in ("internal_api", "version", "num_threads", "architecture")
+        }
         for pool in threadpoolctl.threadpool_info()
     ]
     return {
@@ -72,12 +93,17 @@ def describe() -> dict[str, Any]:
             "processor": _processor(),
             "cores": len(available()),
             "threads": threads(),
-            "jax": [f"{device.platform}: {device.device_kind}" for device in jax.devices()],
+            "jax": [
+                f"{device.platform}: {device.device_kind}" for device in jax.devices()
+            ],
             "pools": pools,
             "malloc": os.environ.get("GLIBC_TUNABLES"),
             "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         },
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: _version(name) for name in PACKAGES},
+        },
     }
 
 
@@ -91,7 +117,11 @@ def _version(name: str) -> str | None:
 def _processor() -> str:
     try:
         with open("/proc/cpuinfo") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+            return next(
+                line.split(":", 1)[1].strip()
+                for line in lines
+                if line.startswith("model name")
+            )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
 
@@ -100,7 +130,11 @@ def anonymous_bytes() -> int | None:
     """Return the resident memory of this process that no file backs; None where the system does not tell."""
     try:
         with open("/proc/self/status") as lines:
-            return next(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
+            return next(
+                1024 * int(line.split()[1])
+                for line in lines
+                if line.startswith("RssAnon:")
+            )
     except (OSError, StopIteration):
         return None
 
@@ -110,14 +144,20 @@ class Peak:
 
     def __init__(self) -> None:
         """Look at the memory now, after what was freed is given back to the system."""
-        with suppress(OSError, AttributeError):  # with another C library freed memory may count as used
+        with suppress(
+            OSError, AttributeError
+        ):  # with another C library freed memory may count as used
             ctypes.CDLL(None).malloc_trim(0)
         self.before = self.absolute = anonymous_bytes()
 
     @property
     def added(self) -> int | None:
         """How far the peak was above the start."""
-        return None if self.absolute is None or self.before is None else self.absolute - self.before
+        return (
+            None
+            if self.absolute is None or self.before is None
+            else self.absolute - self.before
+        )
 
     def look(self) -> None:
         """Take the memory now into account."""

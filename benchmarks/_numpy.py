@@ -35,10 +35,17 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 def by_pieces(piece: Callable[[slice], Any], rows: int, step: int) -> None:
     """Call a function for slices of rows, on all threads."""
     with one_blas_thread():
-        list(_workers().map(lambda start: piece(slice(start, min(start + step, rows))), range(0, rows, step)))
+        list(
+            _workers().map(
+                lambda start: piece(slice(start, min(start + step, rows))),
+                range(0, rows, step),
+            )
+        )
 
 
-def mapped(rows: Rows, X: np.ndarray, width: int, step: int, *, threaded: bool) -> np.ndarray:
+def mapped(
+    rows: Rows, X: np.ndarray, width: int, step: int, *, threaded: bool
+) -> np.ndarray:
     """Map the rows of X to `width` numbers each, `step` rows at a time."""
     out = np.empty((X.shape[0], width), X.dtype)
 
@@ -53,7 +60,9 @@ def mapped(rows: Rows, X: np.ndarray, width: int, step: int, *, threaded: bool) 
     return out
 
 
-def gaussian_rows(landmarks: np.ndarray, lengthscale: float, weights: np.ndarray) -> Rows:
+def gaussian_rows(
+    landmarks: np.ndarray, lengthscale: float, weights: np.ndarray
+) -> Rows:
     """Return x -> weights (exp(-|x - l_1|^2 / (2 lengthscale^2)), ...) for weights (num_features, landmarks)."""
     scale = landmarks.dtype.type(1 / lengthscale**2)
     columns = np.ascontiguousarray((landmarks * scale).T)
@@ -70,7 +79,9 @@ def gaussian_rows(landmarks: np.ndarray, lengthscale: float, weights: np.ndarray
     return rows
 
 
-def gaussian_gradient(landmarks: np.ndarray, lengthscale: float, weights: np.ndarray) -> Callable[..., Any]:
+def gaussian_gradient(
+    landmarks: np.ndarray, lengthscale: float, weights: np.ndarray
+) -> Callable[..., Any]:
     """Return (X, C) -> the gradient of <C, phi(X)> in X and in the lengthscale, phi the map of `gaussian_rows`."""
     scale = landmarks.dtype.type(1 / lengthscale**2)
     squares = np.einsum("ij,ij->i", landmarks, landmarks)
@@ -135,19 +146,25 @@ def fastfood_rows(phi: Any) -> Rows:
     The Hadamard transform is two small matrix products, as there. Its rows come in another order, so that the numbers
     are those of another draw.
     """
-    signs, permutations, gains = (np.asarray(a) for a in (phi.signs, phi.permutations, phi.gains))
+    signs, permutations, gains = (
+        np.asarray(a) for a in (phi.signs, phi.permutations, phi.gains)
+    )
     lengths = np.asarray(phi.lengths) / signs.dtype.type(phi.kernel.lengthscale)
     size, dim, m = gains.shape[1], signs.shape[1], lengths.shape[0]
     left = 1 << (size.bit_length() - 1) // 2
     first, second = (_hadamard(n).astype(signs.dtype) for n in (left, size // left))
 
     def transform(X: np.ndarray) -> np.ndarray:
-        return np.matmul(first, X.reshape(-1, left, size // left) @ second).reshape(-1, size)
+        return np.matmul(first, X.reshape(-1, left, size // left) @ second).reshape(
+            -1, size
+        )
 
     def rows(X: np.ndarray) -> np.ndarray:
         phases = np.empty((X.shape[0], gains.shape[0] * size), X.dtype)
         padded = np.zeros((X.shape[0], size), X.dtype)
-        for block, (sign, permutation, gain) in enumerate(zip(signs, permutations, gains, strict=True)):
+        for block, (sign, permutation, gain) in enumerate(
+            zip(signs, permutations, gains, strict=True)
+        ):
             padded[:, :dim] = X * sign
             mixed = np.take(transform(padded), permutation, axis=1)
             mixed *= gain
@@ -186,9 +203,15 @@ def _shrunk(buffer: np.ndarray, size: int, by_gram: bool) -> np.ndarray:
     if by_gram:
         values, vectors = np.linalg.eigh(buffer @ buffer.T)
         values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
-        kept = np.sqrt(np.maximum(values[:size] - values[size], 0) / np.maximum(values[:size], 1e-30))
+        kept = np.sqrt(
+            np.maximum(values[:size] - values[size], 0)
+            / np.maximum(values[:size], 1e-30)
+        )
         out[:size] = (kept[:, None] * vectors[:, :size].T) @ buffer
     else:
         _, values, vectors = np.linalg.svd(buffer, full_matrices=False)
-        out[:size] = np.sqrt(np.maximum(values[:size] ** 2 - values[size] ** 2, 0))[:, None] * vectors[:size]
+        out[:size] = (
+            np.sqrt(np.maximum(values[:size] ** 2 - values[size] ** 2, 0))[:, None]
+            * vectors[:size]
+        )
     return out

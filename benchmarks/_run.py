@@ -9,14 +9,27 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from benchmarks import _machine, _timing, checks, clustering, growth, many, maps, pca, storage
+from benchmarks import (
+    _machine,
+    _timing,
+    checks,
+    clustering,
+    growth,
+    many,
+    maps,
+    pca,
+    storage,
+)
 from benchmarks._case import Case, Disagreement, Growth
 from benchmarks._numpy import one_blas_thread
 
 SCHEMA = 1
 REGISTRY: dict[str, Case | Growth] = {
     case.name: case
-    for group in (growth.GROWTH, *(part.CASES for part in (maps, pca, storage, clustering, many, checks)))
+    for group in (
+        growth.GROWTH,
+        *(part.CASES for part in (maps, pca, storage, clustering, many, checks)),
+    )
     for case in group
 }
 """Every case by its name, in the order in which they run: where memory counts while there is little else in it."""
@@ -31,17 +44,32 @@ _NO_TARGETS: dict[type, dict[str, Any]] = {
 
 def document(results: Sequence[dict[str, Any]], *, is_small: bool) -> dict[str, Any]:
     """Return what the JSON file holds."""
-    return {"schema": SCHEMA, "small": is_small, **_machine.describe(), "cases": list(results)}
+    return {
+        "schema": SCHEMA,
+        "small": is_small,
+        **_machine.describe(),
+        "cases": list(results),
+    }
 
 
-def run(case: Case | Growth, *, is_small: bool, rounds: int | None = None) -> dict[str, Any]:
+def run(
+    case: Case | Growth, *, is_small: bool, rounds: int | None = None
+) -> dict[str, Any]:
     """Run one case; where results disagree, the result says so under `error` and has no times."""
-    about = {"name": case.name, "what": case.what, "kind": "growth" if isinstance(case, Growth) else "comparison"}
+    about = {
+        "name": case.name,
+        "what": case.what,
+        "kind": "growth" if isinstance(case, Growth) else "comparison",
+    }
     rounds = rounds or case.rounds
     if is_small:
         case = dataclasses.replace(case, **_NO_TARGETS[type(case)])
     try:
-        found = _grow(case, rounds, is_small) if isinstance(case, Growth) else _compare(case, rounds, is_small)
+        found = (
+            _grow(case, rounds, is_small)
+            if isinstance(case, Growth)
+            else _compare(case, rounds, is_small)
+        )
     except Disagreement as error:
         found = {"error": str(error)}
     gc.collect()
@@ -55,7 +83,10 @@ def _compare(case: Case, rounds: int, is_small: bool) -> dict[str, Any]:
     peers = {}
     for name, theirs in times.peers.items():
         ratio = _timing.paired_ratio(theirs, times.ours)
-        peers[name] = _times(theirs) | {"faster": dataclasses.asdict(ratio), "repeats": _timing.repeats(theirs)}
+        peers[name] = _times(theirs) | {
+            "faster": dataclasses.asdict(ratio),
+            "repeats": _timing.repeats(theirs),
+        }
         if (least := case.at_least.get(name)) is not None:
             peers[name] |= {"target": least, "met": ratio.median >= least}
     found: dict[str, Any] = {
@@ -65,7 +96,8 @@ def _compare(case: Case, rounds: int, is_small: bool) -> dict[str, Any]:
         "first_call_s": times.first,
         "compile_s": times.compiling,
         "recompiled": times.recompiled,
-        "ours": _times(times.ours) | {"per_second": work.items / statistics.median(times.ours)},
+        "ours": _times(times.ours)
+        | {"per_second": work.items / statistics.median(times.ours)},
         "peers": peers,
         "floor": None,
         "sweep": case.sweep,
@@ -75,12 +107,23 @@ def _compare(case: Case, rounds: int, is_small: bool) -> dict[str, Any]:
         floor, best = times.floor_times(), times.best()
         ratio = _timing.paired_ratio(times.ours, floor)
         parts = {
-            part: {"library": best[part], "medians_s": {name: statistics.median(each) for name, each in libs.items()}}
+            part: {
+                "library": best[part],
+                "medians_s": {
+                    name: statistics.median(each) for name, each in libs.items()
+                },
+            }
             for part, libs in times.floor.items()
         }
-        found["floor"] = _times(floor) | {"parts": parts, "over": dataclasses.asdict(ratio)}
+        found["floor"] = _times(floor) | {
+            "parts": parts,
+            "over": dataclasses.asdict(ratio),
+        }
         if case.at_most is not None:
-            found["floor"] |= {"target": case.at_most, "met": ratio.median <= case.at_most}
+            found["floor"] |= {
+                "target": case.at_most,
+                "met": ratio.median <= case.at_most,
+            }
     return found
 
 
@@ -100,7 +143,13 @@ def _grow(case: Growth, rounds: int, is_small: bool) -> dict[str, Any]:
             times = [_timing.timed(function)[0] for _ in range(rounds)]
             del function
         points.append(
-            {"size": size, "first_call_s": first, **_times(times), "added_bytes": peak.added, "bytes": peak.absolute}
+            {
+                "size": size,
+                "first_call_s": first,
+                **_times(times),
+                "added_bytes": peak.added,
+                "bytes": peak.absolute,
+            }
         )
         gc.collect()
     sizes = [point["size"] for point in points]
@@ -115,8 +164,14 @@ def _grow(case: Growth, rounds: int, is_small: bool) -> dict[str, Any]:
     }
     if case.exponent is not None and time is not None:
         low, high = case.exponent
-        found["targets"]["exponent_of_time"] = {"target": [low, high], "met": low <= time.slope <= high}
+        found["targets"]["exponent_of_time"] = {
+            "target": [low, high],
+            "met": low <= time.slope <= high,
+        }
     most = [point["bytes"] for point in points if point["bytes"] is not None]
     if case.most_bytes is not None and most:
-        found["targets"]["bytes"] = {"target": case.most_bytes, "met": max(most) <= case.most_bytes}
+        found["targets"]["bytes"] = {
+            "target": case.most_bytes,
+            "met": max(most) <= case.most_bytes,
+        }
     return found

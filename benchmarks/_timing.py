@@ -43,20 +43,27 @@ def paired_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> 
     n = len(ratios)
     k = max(int(stats.binom.ppf((1 - LEVEL) / 2, n, 0.5)), 1)
     coverage = 1 - 2 * float(stats.binom.cdf(k - 1, n, 0.5))
-    return Ratio(statistics.median(ratios), ratios[k - 1], ratios[n - k], max(coverage, 0.0))
+    return Ratio(
+        statistics.median(ratios), ratios[k - 1], ratios[n - k], max(coverage, 0.0)
+    )
 
 
 def repeats(times: Sequence[float]) -> bool:
     """Tell whether the middle half of the times is within 15 % of their median."""
     ordered, quarter = sorted(times), len(times) // 4
     low, high = ordered[quarter], ordered[-1 - quarter]
-    return max(high - statistics.median(times), statistics.median(times) - low) <= REPEATED * statistics.median(times)
+    return max(
+        high - statistics.median(times), statistics.median(times) - low
+    ) <= REPEATED * statistics.median(times)
 
 
 class Compilations:
     """What XLA has compiled in this process since it was made: how many programs, and the seconds they took."""
 
-    _TIMED = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
+    _TIMED = (
+        "/jax/core/compile/jaxpr_to_mlir_module_duration",
+        "/jax/core/compile/backend_compile_duration",
+    )
 
     def __init__(self) -> None:
         """Listen from now on."""
@@ -104,7 +111,9 @@ class Times:
     def best(self) -> dict[str, str]:
         """Return the fastest library of each part of the floor, by its median."""
         return {
-            part: min((statistics.median(times), name) for name, times in libraries.items())[1]
+            part: min(
+                (statistics.median(times), name) for name, times in libraries.items()
+            )[1]
             for part, libraries in self.floor.items()
         }
 
@@ -125,10 +134,14 @@ def measure(work: Work, rounds: int) -> Times:
     compiling = COMPILATIONS.seconds - seconds
     ours = work.keep(result)
     del result
-    peers = {name: work.keep(timed(function)[1]) for name, function in work.peers.items()}
+    peers = {
+        name: work.keep(timed(function)[1]) for name, function in work.peers.items()
+    }
     checked = {name: float(value) for name, value in work.check(ours, peers).items()}
     del ours, peers
-    floor: dict[str, dict[str, list[float]]] = {part.name: {name: [] for name in part.libraries} for part in work.floor}
+    floor: dict[str, dict[str, list[float]]] = {
+        part.name: {name: [] for name in part.libraries} for part in work.floor
+    }
     for part in work.floor:
         for function in part.libraries.values():
             timed(function)
@@ -137,7 +150,11 @@ def measure(work: Work, rounds: int) -> Times:
     theirs: dict[str, list[float]] = {name: [] for name in work.peers}
     turns = [(work.ours, own)]
     turns += [(function, theirs[name]) for name, function in work.peers.items()]
-    turns += [(function, floor[part.name][name]) for part in work.floor for name, function in part.libraries.items()]
+    turns += [
+        (function, floor[part.name][name])
+        for part in work.floor
+        for name, function in part.libraries.items()
+    ]
     recompiled = 0
     for turn in range(rounds):
         start = turn % len(turns)

@@ -17,7 +17,8 @@ def _literal(setting: Setting, trials: int) -> np.ndarray:
     """Return |S* V V^T S - Sigma^3| of `trials` samples: every matrix is formed, every norm is that of LAPACK."""
     rng = np.random.default_rng(0)
     features, weights, eigenvalues = (
-        np.asarray(setting.data[name], np.float64) for name in ("features", "weights", "eigenvalues")
+        np.asarray(setting.data[name], np.float64)
+        for name in ("features", "weights", "eigenvalues")
     )
     n, rows = int(setting.numbers["n"]), setting.shapes["rows"]
     out, shares = np.empty(trials), weights / weights.sum()
@@ -48,9 +49,19 @@ def _trials(small: bool) -> Work:
         theirs = peers["numpy"]
         error = (ours.std() ** 2 / ours.size + theirs.std() ** 2 / theirs.size) ** 0.5
         # 6 standard errors: a false alarm once in 10^8, were the means normal; they are skewed, but not that much.
-        return agree("difference of the means in standard errors", abs(ours.mean() - theirs.mean()) / error, 6)
+        return agree(
+            "difference of the means in standard errors",
+            abs(ours.mean() - theirs.mean()) / error,
+            6,
+        )
 
-    return Work(ours=ours, peers={"numpy": lambda: _literal(setting, trials)}, check=check, items=trials, unit="trials")
+    return Work(
+        ours=ours,
+        peers={"numpy": lambda: _literal(setting, trials)},
+        check=check,
+        items=trials,
+        unit="trials",
+    )
 
 
 def _size(setting: Setting) -> int:

@@ -19,7 +19,13 @@ from jaxkern.kmeans import kmeans
 
 def spectral_peer(K: np.ndarray, clusters: int) -> np.ndarray:
     """Return the labels of scikit-learn, whose eigensolver is a partial one."""
-    model = SpectralClustering(clusters, affinity="precomputed", eigen_solver="arpack", n_init=10, random_state=0)
+    model = SpectralClustering(
+        clusters,
+        affinity="precomputed",
+        eigen_solver="arpack",
+        n_init=10,
+        random_state=0,
+    )
     return model.fit(K).labels_
 
 
@@ -32,18 +38,39 @@ def _kmeans(small: bool, *, iterations: int | None) -> Work:
     turns = [1]  # Lloyd iterations of ours, known when the floor is timed
 
     def ours() -> Any:
-        return kmeans(jax.random.key(0), there, clusters, max_iterations=most, tolerance=tolerance)
+        return kmeans(
+            jax.random.key(0), there, clusters, max_iterations=most, tolerance=tolerance
+        )
 
     def theirs() -> Any:
-        return KMeans(clusters, n_init=1, max_iter=most, tol=tolerance, algorithm="lloyd", random_state=0).fit(X)
+        return KMeans(
+            clusters,
+            n_init=1,
+            max_iter=most,
+            tol=tolerance,
+            algorithm="lloyd",
+            random_state=0,
+        ).fit(X)
 
     def check(ours: Any, peers: Mapping[str, Any]) -> dict[str, float]:
         model = peers["sklearn KMeans"]
         turns[0] = int(ours.iterations)
-        report = {"iterations of ours": float(turns[0]), "iterations of sklearn": float(model.n_iter_)}
-        gaps = X.astype(np.float64) - np.asarray(ours.centers, np.float64)[np.asarray(ours.labels)]
-        report |= agree("error of our objective", abs(float(ours.objective) / np.sum(gaps * gaps) - 1), 1e-3)
-        return report | agree("our inertia over sklearn's", float(ours.objective) / model.inertia_, 1.02)
+        report = {
+            "iterations of ours": float(turns[0]),
+            "iterations of sklearn": float(model.n_iter_),
+        }
+        gaps = (
+            X.astype(np.float64)
+            - np.asarray(ours.centers, np.float64)[np.asarray(ours.labels)]
+        )
+        report |= agree(
+            "error of our objective",
+            abs(float(ours.objective) / np.sum(gaps * gaps) - 1),
+            1e-3,
+        )
+        return report | agree(
+            "our inertia over sklearn's", float(ours.objective) / model.inertia_, 1.02
+        )
 
     return Work(
         ours=ours,
@@ -51,7 +78,10 @@ def _kmeans(small: bool, *, iterations: int | None) -> Work:
         check=check,
         floor=tuple(
             _repeated(part, turns)
-            for part in (product("x c'", rows, dim, clusters), product("onehot' x", clusters, rows, dim))
+            for part in (
+                product("x c'", rows, dim, clusters),
+                product("onehot' x", clusters, rows, dim),
+            )
         ),
         items=rows,
         unit="points",
@@ -64,7 +94,9 @@ def _repeated(part: Part, turns: list[int]) -> Part:
             result = run()
         jax.block_until_ready(result)
 
-    return Part(part.name, {name: partial(again, run) for name, run in part.libraries.items()})
+    return Part(
+        part.name, {name: partial(again, run) for name, run in part.libraries.items()}
+    )
 
 
 def _spectral(small: bool) -> Work:
@@ -74,9 +106,17 @@ def _spectral(small: bool) -> Work:
     there = jnp.asarray(K)
 
     def check(ours: Any, peers: Mapping[str, Any]) -> dict[str, float]:
-        found = {"ours": np.asarray(ours.labels), "sklearn": peers["sklearn SpectralClustering"]}
-        report = {f"agreement of {name} with the truth": adjusted_rand_score(labels, at) for name, at in found.items()}
-        return report | agree("1 - agreement of both", 1 - adjusted_rand_score(*found.values()), 0.1)
+        found = {
+            "ours": np.asarray(ours.labels),
+            "sklearn": peers["sklearn SpectralClustering"],
+        }
+        report = {
+            f"agreement of {name} with the truth": adjusted_rand_score(labels, at)
+            for name, at in found.items()
+        }
+        return report | agree(
+            "1 - agreement of both", 1 - adjusted_rand_score(*found.values()), 0.1
+        )
 
     return Work(
         ours=lambda: spectral_from_gram(jax.random.key(0), there, clusters),
@@ -94,7 +134,11 @@ CASES = (
         lambda s: _kmeans(s, iterations=None),
         {"sklearn KMeans": 1},
     ),
-    Case("kmeans-iterations", "the same, at most 10 iterations", lambda s: _kmeans(s, iterations=10)),
+    Case(
+        "kmeans-iterations",
+        "the same, at most 10 iterations",
+        lambda s: _kmeans(s, iterations=10),
+    ),
     Case(
         "kernel-spectral",
         "5 clusters of 2,000 points by their Gram matrix",

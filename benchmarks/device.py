@@ -34,7 +34,11 @@ def describe() -> None:
     import jax
 
     device = jax.devices()[0]
-    found = {"kind": device.device_kind, "platform": device.platform, "count": jax.device_count()}
+    found = {
+        "kind": device.device_kind,
+        "platform": device.platform,
+        "count": jax.device_count(),
+    }
     print(json.dumps(_machine.describe() | found | {"jax_platforms": named(device)}))
 
 
@@ -47,42 +51,86 @@ def named(device: Any) -> str:
 
 def commands(platform: str) -> dict[str, list[str]]:
     """Return the parts: modules of Python with their arguments."""
-    tests = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/jaxkern/property/test_*.py"))]
+    tests = [
+        str(path.relative_to(ROOT))
+        for path in sorted(ROOT.glob("tests/jaxkern/property/test_*.py"))
+    ]
     claims = [word for claim in CLAIMS.split() for word in ("--claim", claim)]
     return {
-        "tests": ["pytest", "-q", "--float32", *tests, "tests/tools/test_float32_budget.py"],
+        "tests": [
+            "pytest",
+            "-q",
+            "--float32",
+            *tests,
+            "tests/tools/test_float32_budget.py",
+        ],
         "claims": ["proofs_check", "--dtype", "float32", "--no-cache", *claims],
-        "benchmarks": ["benchmarks.gpu", "--platform", platform, *(["--small"] if platform == "cpu" else [])],
+        "benchmarks": [
+            "benchmarks.gpu",
+            "--platform",
+            platform,
+            *(["--small"] if platform == "cpu" else []),
+        ],
     }
 
 
 def run(words: Sequence[str], environment: Mapping[str, str]) -> tuple[bool, str]:
     """Run a module of Python; return whether it passed, and what to report: its end, time and last lines."""
-    start, output = time.perf_counter(), {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, env=environment, check=False, **output)
+    start, output = (
+        time.perf_counter(),
+        {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True},
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", *words], cwd=ROOT, env=environment, check=False, **output
+    )
     end = f"FAILED with exit status {done.returncode}" if done.returncode else "passed"
     lines = done.stdout.replace(f"{ROOT}{os.sep}", "").strip().splitlines()[-60:]
     took = seconds(time.perf_counter() - start)
-    return not done.returncode, "\n".join([f"{end} in {took}", "", "```text", *lines, "```"])
+    return not done.returncode, "\n".join(
+        [f"{end} in {took}", "", "```text", *lines, "```"]
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    parser = argparse.ArgumentParser("python -m benchmarks.device", description=DESCRIPTION)
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.device", description=DESCRIPTION
+    )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--output", type=Path, metavar="FILE", help="default: benchmarks/devices/<device>.md")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="default: benchmarks/devices/<device>.md",
+    )
     output = parser.parse_args(argv).output
     words = [sys.executable, "-c", "from benchmarks import device; device.describe()"]
-    found = json.loads(subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
-    output = output or ROOT / f"benchmarks/devices/{re.sub(r'[^a-z0-9]+', '-', found['kind'].lower())}.md"
+    found = json.loads(
+        subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    )
+    output = (
+        output
+        or ROOT
+        / f"benchmarks/devices/{re.sub(r'[^a-z0-9]+', '-', found['kind'].lower())}.md"
+    )
     if output.exists():
         parser.error(f"{output} exists; remove it, or name another file by --output")
     output.parent.mkdir(parents=True, exist_ok=True)
-    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items() if version)
-    head = [f"# {found['kind']}", f"{found['count']} {found['platform']} device(s); {versions}; {found['date'][:10]}."]
+    versions = ", ".join(
+        f"{name} {version}" for name, version in found["versions"].items() if version
+    )
+    head = [
+        f"# {found['kind']}",
+        f"{found['count']} {found['platform']} device(s); {versions}; {found['date'][:10]}.",
+    ]
     if found["platform"] == "cpu":
-        head.append("**JAX found no accelerator. This is a run on the CPU, and says nothing about one.**")
-    environment = os.environ | {"JAX_PLATFORMS": found["jax_platforms"], "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        head.append(
+            "**JAX found no accelerator. This is a run on the CPU, and says nothing about one.**"
+        )
+    environment = os.environ | {
+        "JAX_PLATFORMS": found["jax_platforms"],
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    }
     parts = commands(found["platform"])
     results = dict.fromkeys(parts, (False, "not run"))
     for part, words in parts.items():

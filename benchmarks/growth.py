@@ -22,10 +22,14 @@ TENFOLD = (1.0, 1.8, 3.2, 5.6, 10.0)
 
 def write(name: Path, rows: int, dim: int) -> np.ndarray:
     """Write standard normal points to a file and open it, without ever holding them."""
-    out = np.lib.format.open_memmap(name, mode="w+", dtype=np.float32, shape=(rows, dim))
+    out = np.lib.format.open_memmap(
+        name, mode="w+", dtype=np.float32, shape=(rows, dim)
+    )
     rng = np.random.default_rng(0)
     for start in range(0, rows, BLOCK):
-        out[start : start + BLOCK] = rng.standard_normal((min(BLOCK, rows - start), dim), dtype=np.float32)
+        out[start : start + BLOCK] = rng.standard_normal(
+            (min(BLOCK, rows - start), dim), dtype=np.float32
+        )
     out.flush()
     del out
     return np.load(name, mmap_mode="r")
@@ -33,13 +37,20 @@ def write(name: Path, rows: int, dim: int) -> np.ndarray:
 
 def _map(dim: int, num_landmarks: int, num_features: int) -> Any:
     landmarks = jnp.asarray(points(num_landmarks, dim, 1))
-    return features.kernel_jl(jax.random.key(0), Gaussian(lengthscale(dim)), landmarks, num_features=num_features)
+    return features.kernel_jl(
+        jax.random.key(0),
+        Gaussian(lengthscale(dim)),
+        landmarks,
+        num_features=num_features,
+    )
 
 
 def _through_files(phi: Any, dim: int, size: int, folder: Path) -> Run:
     """Map one memory-mapped file to another."""
     X, shape = write(folder / f"{size}.npy", size, dim), (size, phi.num_features)
-    out = np.lib.format.open_memmap(folder / f"out{size}.npy", mode="w+", dtype=np.float32, shape=shape)
+    out = np.lib.format.open_memmap(
+        folder / f"out{size}.npy", mode="w+", dtype=np.float32, shape=shape
+    )
 
     def run() -> None:
         embed(phi, X, out=out)  # returns the file, which needs no memory
@@ -55,7 +66,11 @@ def _rows(size: int, small: bool, folder: Path) -> Run:
 def _rows_of_fourier(size: int, small: bool, folder: Path) -> Run:
     dim, m = (20, 8) if small else (20, 32)
     phi = features.paired_fourier(
-        jax.random.key(0), Gaussian(lengthscale(dim)), dim, num_frequencies=m, dtype=jnp.float32
+        jax.random.key(0),
+        Gaussian(lengthscale(dim)),
+        dim,
+        num_frequencies=m,
+        dtype=jnp.float32,
     )
     return _through_files(phi, dim, size, folder)
 
@@ -65,11 +80,16 @@ def _landmarks(size: int, small: bool, folder: Path) -> Run:
     rows = 500 if small else 20_000
     landmarks, X = jnp.asarray(points(size, 20, 1)), jnp.asarray(points(rows, 20))
     kernel = Gaussian(lengthscale(20))
-    return lambda: features.kernel_jl(jax.random.key(0), kernel, landmarks, num_features=50)(X)
+    return lambda: features.kernel_jl(
+        jax.random.key(0), kernel, landmarks, num_features=50
+    )(X)
 
 
 def _features(size: int, small: bool, folder: Path) -> Run:
-    phi, X = _map(20, 50 if small else 400, size), jnp.asarray(points(500 if small else 20_000, 20))
+    phi, X = (
+        _map(20, 50 if small else 400, size),
+        jnp.asarray(points(500 if small else 20_000, 20)),
+    )
     return lambda: phi(X)
 
 
@@ -79,7 +99,9 @@ def _sketch(size: int, small: bool, folder: Path) -> Run:
 
 
 def _tenfold(full: int, tiny: int) -> Any:
-    return lambda small: tuple(round((tiny if small else full) * factor) for factor in TENFOLD)
+    return lambda small: tuple(
+        round((tiny if small else full) * factor) for factor in TENFOLD
+    )
 
 
 def _decades(small: bool) -> tuple[int, ...]:

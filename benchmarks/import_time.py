@@ -16,7 +16,9 @@ PACKAGE = Path(__file__).resolve().parents[1] / "jaxkern"
 MODULES = sorted(
     f"jaxkern.{path.stem}"
     for path in PACKAGE.iterdir()
-    if not path.name.startswith(("_", ".")) and path.stem != "sklearn" and (path.suffix == ".py" or path.is_dir())
+    if not path.name.startswith(("_", "."))
+    and path.stem != "sklearn"
+    and (path.suffix == ".py" or path.is_dir())
 )
 STATEMENTS = {
     "jax": "import jax",
@@ -56,18 +58,31 @@ def measure(rounds: int) -> dict[str, list[float]]:
 
 def main() -> int:
     """Print medians and ratios; the status is 1 where `import jaxkern` takes more than 1.2 times `import jax`."""
-    parser = argparse.ArgumentParser("python -m benchmarks.import_time", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15, help="how often each import is timed (default: 15)")
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.import_time", description=__doc__
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=15,
+        help="how often each import is timed (default: 15)",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all times")
     options = parser.parse_args()
     times = measure(options.rounds)
     for name, found in times.items():
         # The median of the ratios within rounds: what slows the machine down slows both.
-        ratio = statistics.median(a / b for a, b in zip(found, times["jax"], strict=True))
-        print(f"{name:<12} {1e3 * statistics.median(found):6.0f} ms   {ratio:5.2f} times jax")
+        ratio = statistics.median(
+            a / b for a, b in zip(found, times["jax"], strict=True)
+        )
+        print(
+            f"{name:<12} {1e3 * statistics.median(found):6.0f} ms   {ratio:5.2f} times jax"
+        )
     if options.json:
         options.json.write_text(json.dumps(times, indent=1) + "\n")
-    worst = statistics.median(a / b for a, b in zip(times["jaxkern"], times["jax"], strict=True))
+    worst = statistics.median(
+        a / b for a, b in zip(times["jaxkern"], times["jax"], strict=True)
+    )
     return int(worst > LIMIT)
 
 

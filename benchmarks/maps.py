@@ -11,7 +11,16 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 from benchmarks._case import Case, Part, Work, agree
-from benchmarks._data import KEPT, ROUNDING, difference, exact_gram, gamma, head, lengthscale, points
+from benchmarks._data import (
+    KEPT,
+    ROUNDING,
+    difference,
+    exact_gram,
+    gamma,
+    head,
+    lengthscale,
+    points,
+)
 from benchmarks._floor import decomposition, elementwise, product, store
 from benchmarks._numpy import (
     PIECE,
@@ -27,7 +36,9 @@ from jaxkern import features
 from jaxkern.kernels import Gaussian
 
 
-def by_hand(rows: Rows, X: np.ndarray, width: int, inner: int) -> dict[str, Callable[[], Any]]:
+def by_hand(
+    rows: Rows, X: np.ndarray, width: int, inner: int
+) -> dict[str, Callable[[], Any]]:
     """Return the peers by hand, whose largest array is of `inner` columns.
 
     Pieces one after the other are larger: threads of BLAS share each product, and small ones do not pay.
@@ -44,7 +55,9 @@ def nystroem(landmarks: np.ndarray, scale: float) -> Nystroem:
     return Nystroem(gamma=gamma(scale), n_components=landmarks.shape[0], random_state=0)
 
 
-def kernel_products(rows: int, dim: int, num_landmarks: int, width: int) -> tuple[Part, ...]:
+def kernel_products(
+    rows: int, dim: int, num_landmarks: int, width: int
+) -> tuple[Part, ...]:
     """Return what mapping by landmarks cannot leave out."""
     return (
         product("x l'", rows, dim, num_landmarks),
@@ -59,7 +72,9 @@ def _sizes(small: bool, *full: int) -> tuple[int, ...]:
     return (1500, 10, 40, 40 if full[2] == full[3] else 8) if small else full
 
 
-def _landmark_map(small: bool, sizes: tuple[int, ...], make: Callable[[jax.Array, Gaussian, int], Any]) -> Work:
+def _landmark_map(
+    small: bool, sizes: tuple[int, ...], make: Callable[[jax.Array, Gaussian, int], Any]
+) -> Work:
     """Return the work of mapping by landmarks."""
     rows, dim, n, d = sizes
     X, scale = points(rows, dim), lengthscale(dim)
@@ -77,9 +92,15 @@ def _landmark_map(small: bool, sizes: tuple[int, ...], make: Callable[[jax.Array
             K + 1e-12 * np.eye(n), exact_gram(theirs.components_, X[:KEPT], scale)
         )
         if make is _nystrom:
-            report |= agree("error of our inner products", difference(ours @ ours.T, wanted), 0.05)
+            report |= agree(
+                "error of our inner products", difference(ours @ ours.T, wanted), 0.05
+            )
         sklearn = peers["sklearn Nystroem"]
-        return report | agree("error of sklearn's inner products", difference(sklearn @ sklearn.T, wanted), 0.05)
+        return report | agree(
+            "error of sklearn's inner products",
+            difference(sklearn @ sklearn.T, wanted),
+            0.05,
+        )
 
     return Work(
         ours=lambda: phi(there),
@@ -101,7 +122,9 @@ def _nystrom(landmarks: jax.Array, kernel: Gaussian, d: int) -> Any:
     return features.nystrom(kernel, landmarks, rank=d)
 
 
-def _fit(small: bool, make: Callable[[jax.Array, Gaussian, int], Any], *full: int) -> Work:
+def _fit(
+    small: bool, make: Callable[[jax.Array, Gaussian, int], Any], *full: int
+) -> Work:
     """Return the work of fitting a map to given landmarks."""
     _, dim, n, d = _sizes(small, *full)
     landmarks, scale = points(n, dim, 1), lengthscale(dim)
@@ -110,11 +133,21 @@ def _fit(small: bool, make: Callable[[jax.Array, Gaussian, int], Any], *full: in
     def check(ours: Any, peers: Mapping[str, Any]) -> dict[str, float]:
         K = exact_gram(landmarks, landmarks, scale)
         Z = peers["sklearn Nystroem"].transform(landmarks)
-        report = agree("error of sklearn's inner products", difference(Z @ Z.T, K), ROUNDING)
+        report = agree(
+            "error of sklearn's inner products", difference(Z @ Z.T, K), ROUNDING
+        )
         ours_at = np.asarray(ours(there), np.float64)
-        report |= agree("error of ours", difference(ours_at, K @ np.asarray(ours.projection, np.float64).T), ROUNDING)
+        report |= agree(
+            "error of ours",
+            difference(ours_at, K @ np.asarray(ours.projection, np.float64).T),
+            ROUNDING,
+        )
         if make is _nystrom:
-            report |= agree("error of our inner products", difference(ours_at @ ours_at.T, K), ROUNDING)
+            report |= agree(
+                "error of our inner products",
+                difference(ours_at @ ours_at.T, K),
+                ROUNDING,
+            )
         return report
 
     return Work(
@@ -132,18 +165,31 @@ def _fit(small: bool, make: Callable[[jax.Array, Gaussian, int], Any], *full: in
 
 
 def _fourier(
-    small: bool, sizes: tuple[int, ...], draw: Callable[..., Any], *, shifted: bool = False, draws: bool = False
+    small: bool,
+    sizes: tuple[int, ...],
+    draw: Callable[..., Any],
+    *,
+    shifted: bool = False,
+    draws: bool = False,
 ) -> Work:
     """Return the work of mapping by random frequencies; with `draws` they are drawn in every call."""
     rows, dim, num_features = sizes
     X, scale = points(rows, dim), lengthscale(dim)
-    there, kernel, m = jnp.asarray(X), Gaussian(scale), num_features if shifted else num_features // 2
+    there, kernel, m = (
+        jnp.asarray(X),
+        Gaussian(scale),
+        num_features if shifted else num_features // 2,
+    )
 
     def drawn() -> Any:
-        return draw(jax.random.key(0), kernel, dim, num_frequencies=m, dtype=jnp.float32)
+        return draw(
+            jax.random.key(0), kernel, dim, num_frequencies=m, dtype=jnp.float32
+        )
 
     phi, fast = drawn(), draw is features.fastfood
-    sampler = RBFSampler(gamma=gamma(scale), n_components=num_features, random_state=0).fit(X[:2])
+    sampler = RBFSampler(
+        gamma=gamma(scale), n_components=num_features, random_state=0
+    ).fit(X[:2])
     if fast:
         rows_of = fastfood_rows(phi)
     else:
@@ -152,7 +198,10 @@ def _fourier(
         if shifted:
             rows_of = shifted_rows(frequencies, np.asarray(phi.shifts))
             # Then scikit-learn can compute the very same numbers.
-            sampler.random_weights_, sampler.random_offset_ = frequencies.T.copy(), np.asarray(phi.shifts)
+            sampler.random_weights_, sampler.random_offset_ = (
+                frequencies.T.copy(),
+                np.asarray(phi.shifts),
+            )
 
     def check(ours: np.ndarray, peers: Mapping[str, np.ndarray]) -> dict[str, float]:
         K = exact_gram(X[:KEPT], X[:KEPT], scale)
@@ -160,11 +209,21 @@ def _fourier(
         # Inner products are means of m terms of variance 1.5 at most; the mean error over all pairs is hardly above
         # its standard deviation, and a map of another kernel is far off.
         for name, Z in {"ours": ours, **peers}.items():
-            report |= agree(f"kernel error of {name}", np.mean(np.abs(Z @ Z.T - K)), (1.5 / m) ** 0.5 * 2)
+            report |= agree(
+                f"kernel error of {name}",
+                np.mean(np.abs(Z @ Z.T - K)),
+                (1.5 / m) ** 0.5 * 2,
+            )
         if not fast:
-            report |= agree("difference from numpy", difference(ours, peers["numpy"]), ROUNDING)
+            report |= agree(
+                "difference from numpy", difference(ours, peers["numpy"]), ROUNDING
+            )
         if shifted:
-            report |= agree("difference from sklearn", difference(ours, peers["sklearn RBFSampler"]), ROUNDING)
+            report |= agree(
+                "difference from sklearn",
+                difference(ours, peers["sklearn RBFSampler"]),
+                ROUNDING,
+            )
         return report
 
     def theirs() -> Any:
@@ -185,11 +244,20 @@ def _fourier(
 
 def _gradient(small: bool) -> Work:
     rows, dim, n, d = _sizes(small, 20_000, 115, 400, 50)
-    X, C, landmarks, scale = points(rows, dim), points(rows, d, 2), points(n, dim, 1), lengthscale(dim)
-    phi = features.kernel_jl(jax.random.key(0), Gaussian(scale), jnp.asarray(landmarks), num_features=d)
+    X, C, landmarks, scale = (
+        points(rows, dim),
+        points(rows, d, 2),
+        points(n, dim, 1),
+        lengthscale(dim),
+    )
+    phi = features.kernel_jl(
+        jax.random.key(0), Gaussian(scale), jnp.asarray(landmarks), num_features=d
+    )
 
     def loss(X: jax.Array, scale: jax.Array, C: jax.Array) -> jax.Array:
-        moved = type(phi)(Gaussian(scale), phi.landmarks, phi.projection, phi.offset, phi.centered)
+        moved = type(phi)(
+            Gaussian(scale), phi.landmarks, phi.projection, phi.offset, phi.centered
+        )
         return jnp.sum(moved(X) * C)
 
     ours = jax.jit(jax.grad(loss, argnums=(0, 1)))
@@ -199,8 +267,14 @@ def _gradient(small: bool) -> Work:
     def check(ours: Any, peers: Mapping[str, Any]) -> dict[str, float]:
         wanted, slope = peers["numpy threads"]
         size = float(np.abs(wanted).max() * rows**0.5)
-        report = agree("difference of the gradient in X", difference(ours[0], wanted), ROUNDING)
-        return report | agree("difference of that in the lengthscale", abs(float(ours[1]) - slope) / size, 0.01)
+        report = agree(
+            "difference of the gradient in X", difference(ours[0], wanted), ROUNDING
+        )
+        return report | agree(
+            "difference of that in the lengthscale",
+            abs(float(ours[1]) - slope) / size,
+            0.01,
+        )
 
     return Work(
         ours=lambda: ours(*arguments),
@@ -226,13 +300,17 @@ def _fourier_sizes(small: bool, *full: int) -> tuple[int, ...]:
 def _sweep() -> tuple[Case, ...]:
     """Return the sweep: rows and dimensions cross, the other sizes alternate so that each meets small and large."""
     cases = []
-    for i, (rows, dim) in enumerate(itertools.product((20_000, 200_000), (20, 90, 300))):
+    for i, (rows, dim) in enumerate(
+        itertools.product((20_000, 200_000), (20, 90, 300))
+    ):
         n, d, m = (100, 350)[i % 2], (20, 40)[i // 2 % 2], (256, 1024)[i % 2]
         where = f"{rows:,} points of dimension {dim} to"
         by_landmarks = Case(
             f"sweep-jl-{rows}-{dim}",
             f"{where} {d} features by {n} landmarks",
-            lambda s, sizes=(rows, dim, n, d): _landmark_map(s, _sizes(s, *sizes), _kernel_jl),
+            lambda s, sizes=(rows, dim, n, d): _landmark_map(
+                s, _sizes(s, *sizes), _kernel_jl
+            ),
             {"sklearn Nystroem": 3},
             1.25,
             sweep=("Kernel JL", 4),
@@ -240,7 +318,9 @@ def _sweep() -> tuple[Case, ...]:
         by_phases = Case(
             f"sweep-fourier-{rows}-{dim}",
             f"{where} {m:,} paired Fourier features",
-            lambda s, sizes=(rows, dim, m): _fourier(s, _fourier_sizes(s, *sizes), features.paired_fourier),
+            lambda s, sizes=(rows, dim, m): _fourier(
+                s, _fourier_sizes(s, *sizes), features.paired_fourier
+            ),
             {"sklearn RBFSampler": 1},
             1.25,
             sweep=("paired Fourier", 1.2),
@@ -249,7 +329,11 @@ def _sweep() -> tuple[Case, ...]:
     return tuple(cases)
 
 
-_LARGE, _FOURIER, _FAST = (200_000, 115, 400, 50), (200_000, 115, 1024), (5_000, 2048, 8192)
+_LARGE, _FOURIER, _FAST = (
+    (200_000, 115, 400, 50),
+    (200_000, 115, 1024),
+    (5_000, 2048, 8192),
+)
 _HAND = {"numpy": 1.0, "numpy threads": 1.0}
 
 CASES = (
@@ -293,18 +377,26 @@ CASES = (
     Case(
         "shifted-fourier",
         "the same with shifts",
-        lambda s: _fourier(s, _fourier_sizes(s, *_FOURIER), features.shifted_fourier, shifted=True),
+        lambda s: _fourier(
+            s, _fourier_sizes(s, *_FOURIER), features.shifted_fourier, shifted=True
+        ),
     ),
     Case(
         "orthogonal-fourier",
         "the same with orthogonal frequencies, which are drawn in every call",
-        lambda s: _fourier(s, _fourier_sizes(s, *_FOURIER), features.orthogonal_fourier, draws=True),
+        lambda s: _fourier(
+            s, _fourier_sizes(s, *_FOURIER), features.orthogonal_fourier, draws=True
+        ),
     ),
     Case(
         "fastfood",
         "5,000 points of dimension 2,048 to 8,192 features",
         lambda s: _fourier(s, _fourier_sizes(s, *_FAST), features.fastfood),
     ),
-    Case("gradient", "gradient of an embedding of 20,000 points in the points and the lengthscale", _gradient),
+    Case(
+        "gradient",
+        "gradient of an embedding of 20,000 points in the points and the lengthscale",
+        _gradient,
+    ),
     *_sweep(),
 )

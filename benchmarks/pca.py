@@ -28,7 +28,9 @@ class Rows:
         return X
 
 
-def streamed(pca: features.StreamingPCA, batches: Sequence[jax.Array], num_components: int) -> features.StreamingMap:
+def streamed(
+    pca: features.StreamingPCA, batches: Sequence[jax.Array], num_components: int
+) -> features.StreamingMap:
     """Return the leading components of a stream of batches in float32."""
     state = pca.init(jnp.float32)
     for each in batches:
@@ -42,25 +44,52 @@ def _kernel_pca(small: bool) -> Work:
     there, kernel = jnp.asarray(X), Gaussian(scale)
 
     def theirs(solver: str) -> Any:
-        model = KernelPCA(k, kernel="rbf", gamma=gamma(scale), eigen_solver=solver, random_state=0, copy_X=False)
+        model = KernelPCA(
+            k,
+            kernel="rbf",
+            gamma=gamma(scale),
+            eigen_solver=solver,
+            random_state=0,
+            copy_X=False,
+        )
         return model.fit(X)
 
     def check(ours: Any, peers: Mapping[str, Any]) -> dict[str, float]:
         wanted = peers["sklearn dense"].eigenvalues_
         report: dict[str, float] = {}
-        found = {"ours": np.asarray(ours.eigenvalues), "arpack": peers["sklearn arpack"].eigenvalues_}
+        found = {
+            "ours": np.asarray(ours.eigenvalues),
+            "arpack": peers["sklearn arpack"].eigenvalues_,
+        }
         for name, values in found.items():
-            report |= agree(f"error of {name}", np.max(np.abs(values - wanted)) / wanted[0], 1e-3)
+            report |= agree(
+                f"error of {name}", np.max(np.abs(values - wanted)) / wanted[0], 1e-3
+            )
         # Approximate by design: only its largest eigenvalue is sure to agree.
         values = peers["sklearn randomized"].eigenvalues_
-        report |= {"error of randomized": float(np.max(np.abs(values - wanted)) / wanted[0])}
-        report |= agree("error of randomized in the first", abs(values[0] - wanted[0]) / wanted[0], 1e-3)
-        first = np.abs(np.corrcoef(np.asarray(ours(there))[:, 0], peers["sklearn dense"].transform(X)[:, 0])[0, 1])
-        return report | agree("1 - correlation of the first components", 1 - first, 1e-3)
+        report |= {
+            "error of randomized": float(np.max(np.abs(values - wanted)) / wanted[0])
+        }
+        report |= agree(
+            "error of randomized in the first",
+            abs(values[0] - wanted[0]) / wanted[0],
+            1e-3,
+        )
+        first = np.abs(
+            np.corrcoef(
+                np.asarray(ours(there))[:, 0], peers["sklearn dense"].transform(X)[:, 0]
+            )[0, 1]
+        )
+        return report | agree(
+            "1 - correlation of the first components", 1 - first, 1e-3
+        )
 
     return Work(
         ours=lambda: features.kernel_pca(kernel, there, num_components=k),
-        peers={f"sklearn {solver}": partial(theirs, solver) for solver in ("dense", "arpack", "randomized")},
+        peers={
+            f"sklearn {solver}": partial(theirs, solver)
+            for solver in ("dense", "arpack", "randomized")
+        },
         check=check,
         items=n,
         unit="points",
@@ -73,10 +102,18 @@ def _streaming(small: bool) -> Work:
     leading = size // 2  # of a sketch of l rows the last ones have lost what was shrunk
     dim = 20
     draw = features.paired_fourier(
-        jax.random.key(0), Gaussian(2 * lengthscale(dim)), dim, num_frequencies=m // 2, dtype=jnp.float32
+        jax.random.key(0),
+        Gaussian(2 * lengthscale(dim)),
+        dim,
+        num_frequencies=m // 2,
+        dtype=jnp.float32,
     )
     # A fast decay and a long tail, as features of real tables have.
-    there = draw(jnp.asarray(points(rows, dim) * (np.arange(1, dim + 1) ** -0.5).astype(np.float32) * 3))
+    there = draw(
+        jnp.asarray(
+            points(rows, dim) * (np.arange(1, dim + 1) ** -0.5).astype(np.float32) * 3
+        )
+    )
     Z = np.asarray(there)
     batch = 5 * m  # what scikit-learn takes by default
     starts = range(0, rows, batch)
@@ -90,11 +127,17 @@ def _streaming(small: bool) -> Work:
         scatter = np.cov(Z.T.astype(np.float64), bias=True)
         report: dict[str, float] = {}
         for name, rows in {"ours": ours, **peers}.items():
-            report[f"spectral error of {name}"] = _left(scatter, np.asarray(rows[:leading], np.float64))
+            report[f"spectral error of {name}"] = _left(
+                scatter, np.asarray(rows[:leading], np.float64)
+            )
         best = np.linalg.eigvalsh(scatter)[::-1][leading] / np.linalg.norm(scatter, 2)
         report["least spectral error"] = float(best)
         reference = report["spectral error of sklearn IncrementalPCA"]
-        return report | agree("our spectral error over sklearn's", report["spectral error of ours"] / reference, 1.05)
+        return report | agree(
+            "our spectral error over sklearn's",
+            report["spectral error of ours"] / reference,
+            1.05,
+        )
 
     # Full buffers are shrunk: the first after 2 l rows, then every l rows.
     shrinks = max((rows - 1) // size - 1, 1)

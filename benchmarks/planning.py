@@ -27,8 +27,20 @@ def search(errors, planned, draws):
     for number in (40, 100, draws):
         sizes = np.unique(np.ceil(sizes)).astype(int)
         met = sum(np.fromiter(errors(rng, sizes), float) <= EPS for _ in range(number))
-        limits = np.array([(c / number, *reversed(stats.binomtest(int(c), number).proportion_ci())) for c in met])
-        ends = [sizes[min(max(np.flatnonzero(row < 1 - DELTA), default=-1) + 1, len(sizes) - 1)] for row in limits.T]
+        limits = np.array(
+            [
+                (c / number, *reversed(stats.binomtest(int(c), number).proportion_ci()))
+                for c in met
+            ]
+        )
+        ends = [
+            sizes[
+                min(
+                    max(np.flatnonzero(row < 1 - DELTA), default=-1) + 1, len(sizes) - 1
+                )
+            ]
+            for row in limits.T
+        ]
         sizes = ends[0] * np.geomspace(0.7, 1.4, 24)
     return ends
 
@@ -45,12 +57,21 @@ def relative(squares, exact):
 
 
 def spectral(A):
-    return abs(eigsh(A, 1, return_eigenvectors=False, tol=1e-4)[0]) / len(A) if A.any() else 0.0
+    return (
+        abs(eigsh(A, 1, return_eigenvectors=False, tol=1e-4)[0]) / len(A)
+        if A.any()
+        else 0.0
+    )
 
 
 def of_features(X, error, rng, sizes, law=np.random.Generator.standard_normal):
     angles = law(rng, size=(sizes[-1], X.shape[1])) @ X.T
-    return (error(2 * G) for G in means(np.stack([np.cos(angles), np.sin(angles)], 1).reshape(-1, len(X)), 2 * sizes))
+    return (
+        error(2 * G)
+        for G in means(
+            np.stack([np.cos(angles), np.sin(angles)], 1).reshape(-1, len(X)), 2 * sizes
+        )
+    )
 
 
 def of_landmarks(K, rng, sizes):
@@ -66,47 +87,111 @@ def of_ball(dim, radius, rng, sizes):
     """The largest error that ascent finds over |x - y| <= radius, and that in the limit 0: at most the supremum."""
     V = (W := rng.standard_normal((sizes[-1], dim)))[: sizes[len(sizes) // 2]]
     X = rng.standard_normal((int(np.clip(2e7 / V.size, 8, 600)), dim))
-    X *= radius * (rng.uniform(size=(len(X), 1)) ** (1 / min(dim, 3)) / np.linalg.norm(X, axis=1, keepdims=True))
-    X = np.concatenate([X, *(r * np.linalg.eigh(V.T @ V)[1][:, [0, -1]].T for r in (0.5, 1.0, 2.0))])
+    X *= radius * (
+        rng.uniform(size=(len(X), 1)) ** (1 / min(dim, 3))
+        / np.linalg.norm(X, axis=1, keepdims=True)
+    )
+    X = np.concatenate(
+        [X, *(r * np.linalg.eigh(V.T @ V)[1][:, [0, -1]].T for r in (0.5, 1.0, 2.0))]
+    )
     for step in np.geomspace(0.3, 0.01, 25):
         angles, square = X @ V.T, np.sum(X**2, axis=1, keepdims=True)
-        slope = np.sin(angles) @ V / np.sum(1 - np.cos(angles), axis=1, keepdims=True) - X / np.expm1(square / 2)
+        slope = np.sin(angles) @ V / np.sum(
+            1 - np.cos(angles), axis=1, keepdims=True
+        ) - X / np.expm1(square / 2)
         slope[::2] *= -1  # half of them look for distances that are too small
         X += step * slope / np.linalg.norm(slope, axis=1, keepdims=True)
         X *= np.minimum(1, radius / np.linalg.norm(X, axis=1, keepdims=True))
-    X = X[np.linalg.norm(X, axis=1) > 1e-3]  # not where differences are rounding, nor NaN: the limit 0 is known
-    sums, exact = np.cumsum(1 - np.cos(W @ X.T), axis=0), -np.expm1(-np.sum(X**2, axis=1) / 2)
+    X = X[
+        np.linalg.norm(X, axis=1) > 1e-3
+    ]  # not where differences are rounding, nor NaN: the limit 0 is known
+    sums, exact = (
+        np.cumsum(1 - np.cos(W @ X.T), axis=0),
+        -np.expm1(-np.sum(X**2, axis=1) / 2),
+    )
     for size, A in zip(sizes, means(W, sizes), strict=True):
-        yield max(relative(sums[size - 1] / size, exact), relative(np.linalg.eigvalsh(A), 1))
+        yield max(
+            relative(sums[size - 1] / size, exact), relative(np.linalg.eigvalsh(A), 1)
+        )
 
 
 def cases(folder):
     """Yield the name of a case, the planned size, the errors of a draw and the number of draws."""
-    pairs, landmarks = partial(plan.fourier, EPS, DELTA), plan.nystrom(EPS, DELTA).num_landmarks
-    features = plan.streaming(EPS, DELTA, num_points=1000, sketch_size=10**7).num_frequencies  # nothing is sketched
-    signs = {"law": lambda rng, size: np.pi * rng.integers(2, size=size)}  # three groups, and features that are signs
+    pairs, landmarks = (
+        partial(plan.fourier, EPS, DELTA),
+        plan.nystrom(EPS, DELTA).num_landmarks,
+    )
+    features = plan.streaming(
+        EPS, DELTA, num_points=1000, sketch_size=10**7
+    ).num_frequencies  # nothing is sketched
+    signs = {
+        "law": lambda rng, size: np.pi * rng.integers(2, size=size)
+    }  # three groups, and features that are signs
     copies = partial(of_features, np.eye(3), lambda G: spectral(G - np.eye(3)), **signs)
     yield "Gram matrix, features, copies of three points", features, copies, 2000
-    clouds, balls = {}, {f"dimension {dim}, diameter {span}": (dim, span) for dim, span in ((1, 10), (2, 10), (3, 5))}
+    clouds, balls = (
+        {},
+        {
+            f"dimension {dim}, diameter {span}": (dim, span)
+            for dim, span in ((1, 10), (2, 10), (3, 5))
+        },
+    )
     for n in (100, 1000):
-        clouds[f"a tight cluster of {n}"], group = 1e-3 * np.eye(n), np.arange(n) // (n // 5 + 1)
-        K = (group[:, None] == group) & (group < 4) | np.eye(n, dtype=bool)  # four, just too large to be missed
-        yield f"Gram matrix, landmarks, groups of {n} points", landmarks, partial(of_landmarks, 1.0 * K), 400
+        clouds[f"a tight cluster of {n}"], group = (
+            1e-3 * np.eye(n),
+            np.arange(n) // (n // 5 + 1),
+        )
+        K = (group[:, None] == group) & (group < 4) | np.eye(
+            n, dtype=bool
+        )  # four, just too large to be missed
+        yield (
+            f"Gram matrix, landmarks, groups of {n} points",
+            landmarks,
+            partial(of_landmarks, 1.0 * K),
+            400,
+        )
     for name in ("usps", "avila", "cpu") if folder else ():
         X = np.load(folder / f"{name}.npz")["X"].astype(float)
-        X = np.random.default_rng(0).permutation(X if name == "usps" else (X - X.mean(0)) / X.std(0))[:300]
+        X = np.random.default_rng(0).permutation(
+            X if name == "usps" else (X - X.mean(0)) / X.std(0)
+        )[:300]
         X = clouds[name] = X / np.median(pdist(X))
         K = np.exp(-(squareform(pdist(X)) ** 2) / 2)
-        balls[f"dimension {X.shape[1]}, diameter of {name}"] = X.shape[1], (1 + 1e-9) * pdist(X).max()
-        yield f"Gram matrix, features, {name}", features, partial(of_features, X, lambda G, K=K: spectral(G - K)), 400
-        yield f"Gram matrix, landmarks, {name}", landmarks, partial(of_landmarks, K), 400
+        balls[f"dimension {X.shape[1]}, diameter of {name}"] = (
+            X.shape[1],
+            (1 + 1e-9) * pdist(X).max(),
+        )
+        yield (
+            f"Gram matrix, features, {name}",
+            features,
+            partial(of_features, X, lambda G, K=K: spectral(G - K)),
+            400,
+        )
+        yield (
+            f"Gram matrix, landmarks, {name}",
+            landmarks,
+            partial(of_landmarks, K),
+            400,
+        )
     for name, (dim, span) in balls.items():
-        size, draws = pairs(dim=dim, diameter=span).num_frequencies, 400 if dim < 4 else 100
+        size, draws = (
+            pairs(dim=dim, diameter=span).num_frequencies,
+            400 if dim < 4 else 100,
+        )
         yield f"ball, {name}", size, partial(of_ball, dim, span), draws
     for name, X in clouds.items():
         r2, upper = pdist(X) ** 2, np.triu_indices(len(X), 1)
-        errors = partial(of_features, X, lambda G, u=upper, r2=r2: relative(1 - G[u], -np.expm1(-r2 / 2)))
-        yield f"pairs, {name}", pairs(num_points=len(X)).num_frequencies, errors, max(400, 200_000 // len(X))
+        errors = partial(
+            of_features,
+            X,
+            lambda G, u=upper, r2=r2: relative(1 - G[u], -np.expm1(-r2 / 2)),
+        )
+        yield (
+            f"pairs, {name}",
+            pairs(num_points=len(X)).num_frequencies,
+            errors,
+            max(400, 200_000 // len(X)),
+        )
         if X.shape[1] < len(X):  # a table
             known = pairs(squared_distances=r2, pairs=np.ones_like(r2)).num_frequencies
             yield f"pairs, {name}, its distances", known, errors, 400
@@ -114,7 +199,16 @@ def cases(folder):
 
 if __name__ == "__main__":
     np.seterr(divide="ignore", invalid="ignore")  # of points that hit 0
-    print("| case | planned | found | interval | planned over found | draws |\n|" + " --- |" * 6, flush=True)
-    for name, planned, errors, draws in cases(Path(sys.argv[1]) if sys.argv[1:] else None):
+    print(
+        "| case | planned | found | interval | planned over found | draws |\n|"
+        + " --- |" * 6,
+        flush=True,
+    )
+    for name, planned, errors, draws in cases(
+        Path(sys.argv[1]) if sys.argv[1:] else None
+    ):
         found, low, high = search(errors, planned, draws)
-        print(f"| {name} | {planned} | {found} | {low} to {high} | {planned / found:.2f} | {draws} |", flush=True)
+        print(
+            f"| {name} | {planned} | {found} | {low} to {high} | {planned / found:.2f} | {draws} |",
+            flush=True,
+        )

@@ -29,17 +29,27 @@ def _stream(small: bool) -> Work:
     one = write(Path(folder.name, "rows.npy"), rows, DIM)
     for i, start in enumerate(range(0, rows, rows // SHARDS)):
         part = one[start : start + rows // SHARDS]
-        table = arrow.table({f"x{j}": np.ascontiguousarray(part[:, j]) for j in range(DIM)})
+        table = arrow.table(
+            {f"x{j}": np.ascontiguousarray(part[:, j]) for j in range(DIM)}
+        )
         parquet.write_table(table, shards / f"part-{i:03}.parquet")
-    phi = features.paired_fourier(jax.random.key(0), Gaussian(3.0), DIM, num_frequencies=8, dtype=jnp.float32)
+    phi = features.paired_fourier(
+        jax.random.key(0), Gaussian(3.0), DIM, num_frequencies=8, dtype=jnp.float32
+    )
     pca = features.streaming_pca(phi, sketch_size=8)
 
     def check(ours: Any, peers: Mapping[str, Any]) -> dict[str, float]:
-        pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(peers["one .npy file"]), strict=True)
-        return agree("arrays that differ", sum(not np.array_equal(a, b) for a, b in pairs), 0)
+        pairs = zip(
+            jax.tree.leaves(ours), jax.tree.leaves(peers["one .npy file"]), strict=True
+        )
+        return agree(
+            "arrays that differ", sum(not np.array_equal(a, b) for a, b in pairs), 0
+        )
 
     return Work(
-        ours=lambda folder=folder: scale.stream(pca, scale.open_rows(shards)),  # the folder lives as long as the case
+        ours=lambda folder=folder: scale.stream(
+            pca, scale.open_rows(shards)
+        ),  # the folder lives as long as the case
         peers={"one .npy file": lambda: scale.stream(pca, one)},
         check=check,
         items=rows,

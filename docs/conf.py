@@ -12,7 +12,10 @@ sys.path.insert(0, str(ROOT))  # the docs are those of this checkout, installed 
 project = "jaxkern"
 author = "The jaxkern developers"
 copyright = author
-release = re.search(r'__version__ = "([^"]+)"', (ROOT / "jaxkern" / "__init__.py").read_text(encoding="utf-8"))[1]
+release = re.search(
+    r'__version__ = "([^"]+)"',
+    (ROOT / "jaxkern" / "__init__.py").read_text(encoding="utf-8"),
+)[1]
 version = release
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
@@ -20,7 +23,9 @@ exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
 nitpicky = False
-suppress_warnings = ["ref.python"]  # sizes have one name in all maps: a reference to it has several targets
+suppress_warnings = [
+    "ref.python"
+]  # sizes have one name in all maps: a reference to it has several targets
 
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -56,7 +61,9 @@ def _plain_text(app, what, name, obj, options, lines):
     lines.clear()
     for i, line in enumerate(text):
         section = text[i] if i in sections else section
-        in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
+        in_example = line.lstrip().startswith(">>>") or (
+            in_example and bool(line.strip())
+        )
         if in_example or i - 1 in sections:
             lines.append(line)
             continue
@@ -70,15 +77,25 @@ def _plain_text(app, what, name, obj, options, lines):
         elif argument and not sections:  # arguments in a paragraph of their own
             line = f":param {argument[1]}: {argument[2]}"
         pieces = re.split(r"(``.*?``|`[^`]*`)", line)
-        pieces[::2] = [re.sub(r"([|*])|(?<=\w)(_)(?!\w)", r"\\\g<0>", piece) for piece in pieces[::2]]
+        pieces[::2] = [
+            re.sub(r"([|*])|(?<=\w)(_)(?!\w)", r"\\\g<0>", piece)
+            for piece in pieces[::2]
+        ]
         lines.append("".join(pieces))
 
 
 def _skip(app, what, name, obj, skip, options):
     """Leave out what makes a class a PyTree, and what scikit-learn gives every estimator with weights."""
     del app, what, obj, options
-    theirs = ("set_fit_request", "set_score_request", "set_partial_fit_request", "get_metadata_routing")
-    return True if name in ("tree_flatten_with_keys", "tree_unflatten", *theirs) else skip
+    theirs = (
+        "set_fit_request",
+        "set_score_request",
+        "set_partial_fit_request",
+        "get_metadata_routing",
+    )
+    return (
+        True if name in ("tree_flatten_with_keys", "tree_unflatten", *theirs) else skip
+    )
 
 
 def _math(page, node):
@@ -91,7 +108,9 @@ def _math(page, node):
     inline = isinstance(node, nodes.math)
     found = formula(node.astext().strip(), inline=inline)
     if "<code" in found:
-        logging.getLogger(__name__).warning("no MathML for %r", node.astext(), location=node)
+        logging.getLogger(__name__).warning(
+            "no MathML for %r", node.astext(), location=node
+        )
     page.body.append(str(found) if inline else f'<div class="math">{found}</div>\n')
     raise nodes.SkipNode
 
@@ -104,7 +123,11 @@ def api_pages():
     for name in MODULES.split():
         module = importlib.import_module(f"jaxkern.{name}")
         values = {public: getattr(module, public) for public in module.__all__}
-        told = [(f"`{p}`", _first(v)) for p, v in values.items() if callable(v) or inspect.ismodule(v)]
+        told = [
+            (f"`{p}`", _first(v))
+            for p, v in values.items()
+            if callable(v) or inspect.ismodule(v)
+        ]
         more = "\n   :inherited-members:" if name in ("features", "problems") else ""
         pages[f"{name}.md"] = (
             f"# jaxkern.{name}\n\n{_first(module)}\n\n{table(('name', 'what it is or does'), told)}\n\n"
@@ -116,7 +139,9 @@ def api_pages():
 def _first(value):
     from proofs_check.report.markdown import cell
 
-    pieces = re.split(r"(`[^`|]*`)", " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()))
+    pieces = re.split(
+        r"(`[^`|]*`)", " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+    )
     return "".join(piece if piece[:1] == "`" else cell(piece) for piece in pieces)
 
 
@@ -134,7 +159,9 @@ def _pages(app):
 
 def setup(app):
     """Make the generated pages, write formulas as MathML, and escape before napoleon reads the docstrings."""
-    app.add_html_math_renderer("mathml", inline_renderers=(_math, None), block_renderers=(_math, None))
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(_math, None), block_renderers=(_math, None)
+    )
     app.connect("builder-inited", _pages)
     app.connect("autodoc-process-docstring", _plain_text, priority=100)
     app.connect("autodoc-skip-member", _skip)

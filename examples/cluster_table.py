@@ -24,7 +24,13 @@ from jaxkern.metrics import adjusted_rand_index
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--rows", type=int, default=1797)
 parser.add_argument("--draws", type=int, default=10)
-parser.add_argument("--output", type=Path, default=None, metavar="DIR", help="for the figure; default: a new folder")
+parser.add_argument(
+    "--output",
+    type=Path,
+    default=None,
+    metavar="DIR",
+    help="for the figure; default: a new folder",
+)
 options = parser.parse_args()
 folder = options.output or Path(tempfile.mkdtemp())
 
@@ -45,7 +51,9 @@ def plain(key):
 
 def exact(key):
     """Kernel k-means, with all rows as landmarks."""
-    return kernel_kmeans(key, kernel, X, 10, num_landmarks=X.shape[0], num_restarts=5).labels
+    return kernel_kmeans(
+        key, kernel, X, 10, num_landmarks=X.shape[0], num_restarts=5
+    ).labels
 
 
 def clustered(draw):
@@ -62,12 +70,18 @@ def clustered(draw):
 methods = {
     "k-means of the pixels": plain,
     "kernel k-means": exact,
-    "Nystrom, 20 features": clustered(lambda key, chosen: features.nystrom(kernel, chosen, rank=20)),
+    "Nystrom, 20 features": clustered(
+        lambda key, chosen: features.nystrom(kernel, chosen, rank=20)
+    ),
     "Kernel JL, 20 features": clustered(
-        lambda key, chosen: features.kernel_jl(key, kernel, chosen, num_features=20, centered=True)
+        lambda key, chosen: features.kernel_jl(
+            key, kernel, chosen, num_features=20, centered=True
+        )
     ),
     "Fourier, 200 features": clustered(
-        lambda key, chosen: features.paired_fourier(key, kernel, X.shape[1], num_frequencies=100)
+        lambda key, chosen: features.paired_fourier(
+            key, kernel, X.shape[1], num_frequencies=100
+        )
     ),
 }
 
@@ -79,19 +93,37 @@ for number, (name, method) in enumerate(methods.items()):
     start = time.perf_counter()
     found = [jax.block_until_ready(method(key)) for key in keys]
     seconds = (time.perf_counter() - start) / len(keys)
-    scores[name] = np.array([adjusted_rand_index(truth, labels) for labels in found], float)
+    scores[name] = np.array(
+        [adjusted_rand_index(truth, labels) for labels in found], float
+    )
     mean, deviation = scores[name].mean(), scores[name].std()
-    print(f"{name:24} adjusted Rand index {mean:.3f} +- {deviation:.3f}, {seconds:.2f} s")
+    print(
+        f"{name:24} adjusted Rand index {mean:.3f} +- {deviation:.3f}, {seconds:.2f} s"
+    )
 
 # %% Draw them.
-with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxkern", "font.size": 9}):
+with matplotlib.rc_context(
+    {"svg.fonttype": "none", "svg.hashsalt": "jaxkern", "font.size": 9}
+):
     figure = Figure(figsize=(7, 2.6), layout="constrained")
     axes = figure.subplots()
     for row, values in enumerate(scores.values()):
-        axes.plot(values, np.full(values.size, row), "o", color="#0072b2", alpha=0.5, markersize=5)
-        axes.plot(values.mean(), row, "|", color="#d55e00", markersize=18, markeredgewidth=2)
+        axes.plot(
+            values,
+            np.full(values.size, row),
+            "o",
+            color="#0072b2",
+            alpha=0.5,
+            markersize=5,
+        )
+        axes.plot(
+            values.mean(), row, "|", color="#d55e00", markersize=18, markeredgewidth=2
+        )
     axes.set_yticks(range(len(scores)), list(scores))
     axes.set_ylim(len(scores) - 0.5, -0.5)
-    axes.set(xlabel="adjusted Rand index with the digits", title=f"{options.draws} draws each, and their mean")
+    axes.set(
+        xlabel="adjusted Rand index with the digits",
+        title=f"{options.draws} draws each, and their mean",
+    )
     figure.savefig(folder / "example_cluster_table.svg", metadata={"Date": None})
 print("figure:", folder / "example_cluster_table.svg")

@@ -21,7 +21,13 @@ from jaxkern import kernels, learn
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--steps", type=int, default=300)
-parser.add_argument("--output", type=Path, default=None, metavar="DIR", help="for the figure; default: a new folder")
+parser.add_argument(
+    "--output",
+    type=Path,
+    default=None,
+    metavar="DIR",
+    help="for the figure; default: a new folder",
+)
 options = parser.parse_args()
 folder = options.output or Path(tempfile.mkdtemp())
 
@@ -45,16 +51,28 @@ def objective(kernel, points):
 
 def on_test_rows(kernel, log_scales):
     """Return the same for the other half of the rows."""
-    return learn.alignment(kernel, X_test * jnp.exp(log_scales)[None, :], y_test, num_labels=3)
+    return learn.alignment(
+        kernel, X_test * jnp.exp(log_scales)[None, :], y_test, num_labels=3
+    )
 
 
 unscaled = jnp.zeros(X.shape[1])
 median = kernels.quantile_lengthscale(X)
-fit = learn.fit_lengthscale(kernels.Gaussian(median / 3), X, objective, num_steps=options.steps, learning_rate=0.05)
+fit = learn.fit_lengthscale(
+    kernels.Gaussian(median / 3),
+    X,
+    objective,
+    num_steps=options.steps,
+    learning_rate=0.05,
+)
 print("alignment on the rows that were used, and on the others:")
 at_median = kernels.Gaussian(median)
-print(f"  median of distances, {median:.2f}: {objective(at_median, X):.3f}, {on_test_rows(at_median, unscaled):.3f}")
-print(f"  learned, {fit.kernel.lengthscale:.2f}: {fit.objective:.3f}, {on_test_rows(fit.kernel, unscaled):.3f}")
+print(
+    f"  median of distances, {median:.2f}: {objective(at_median, X):.3f}, {on_test_rows(at_median, unscaled):.3f}"
+)
+print(
+    f"  learned, {fit.kernel.lengthscale:.2f}: {fit.objective:.3f}, {on_test_rows(fit.kernel, unscaled):.3f}"
+)
 
 # %% One scale for each column: any function of kernels and points can be differentiated, so write the loop yourself.
 optimizer = optax.adam(0.05)
@@ -82,17 +100,27 @@ for _ in range(options.steps):
     progress.append(value)
 scales = jnp.exp(log_scales)
 print(f"  with a scale for each column: {progress[-1]:.3f}, {elsewhere[-1]:.3f}")
-print(f"mean scale of a measurement {scales[:13].mean():.2f}, of a column of noise {scales[13:].mean():.2f}")
+print(
+    f"mean scale of a measurement {scales[:13].mean():.2f}, of a column of noise {scales[13:].mean():.2f}"
+)
 
 # %% Draw the objective along lengthscales, the way up, and the scales.
 grid = jnp.geomspace(0.5, 50, 60)
 heights = jax.vmap(lambda length: objective(kernels.Gaussian(length), X))(grid)
-with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxkern", "font.size": 9}):
+with matplotlib.rc_context(
+    {"svg.fonttype": "none", "svg.hashsalt": "jaxkern", "font.size": 9}
+):
     figure = Figure(figsize=(8.4, 3), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.2, 1, 1.3])
     left.semilogx(grid, heights, color="#0072b2")
     left.axvline(float(median), color="#8c8c8c", linestyle=":", label="median distance")
-    left.plot(float(fit.kernel.lengthscale), float(fit.objective), "o", color="#d55e00", label="learned")
+    left.plot(
+        float(fit.kernel.lengthscale),
+        float(fit.objective),
+        "o",
+        color="#d55e00",
+        label="learned",
+    )
     left.set(xlabel="lengthscale", ylabel="alignment", title="one lengthscale")
     left.legend(frameon=False, fontsize=8, loc="upper left")
     middle.plot(progress, color="#009e73", label="rows used")

@@ -16,7 +16,10 @@ import numpy as np
 from jaxkern import features, io, kernels, scale
 
 NUM_POINTS, DIM, LANDMARKS = 2_000, 3, 40
-KERNEL, METHODS = kernels.Gaussian(2.0), ("uniform", "kmeans||", "pivoted_cholesky", "leverage")
+KERNEL, METHODS = (
+    kernels.Gaussian(2.0),
+    ("uniform", "kmeans||", "pivoted_cholesky", "leverage"),
+)
 
 
 def prepare(folder):
@@ -25,31 +28,51 @@ def prepare(folder):
     X[: NUM_POINTS // 2] += 6
     np.save(folder / "points.npy", X)
     io.save(folder / "map.npz", features.nystrom(KERNEL, X[::50]))
-    np.lib.format.open_memmap(folder / "features.npy", "w+", np.float32, (NUM_POINTS, LANDMARKS)).flush()
+    np.lib.format.open_memmap(
+        folder / "features.npy", "w+", np.float32, (NUM_POINTS, LANDMARKS)
+    ).flush()
 
 
 def work(folder, address, process):
     """Do the share of one process."""
     jax.config.update("jax_platforms", "cpu")
     # A process that dies silently is missed after ten seconds.
-    jax.distributed.initialize(address, num_processes=2, process_id=process, heartbeat_timeout_seconds=10)
-    mesh = jax.make_mesh((jax.device_count(),), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
+    jax.distributed.initialize(
+        address, num_processes=2, process_id=process, heartbeat_timeout_seconds=10
+    )
+    mesh = jax.make_mesh(
+        (jax.device_count(),), ("rows",), axis_types=(jax.sharding.AxisType.Auto,)
+    )
 
     phi = io.load(folder / "map.npz")
     X = np.load(folder / "points.npy", mmap_mode="r")
     Z = np.load(folder / "features.npy", mmap_mode="r+")
     # Each maps its own rows; the record lets the same command go on where it was cut short.
-    scale.embed(phi, X, block_size=256, sharding=mesh, out=Z, progress=folder / "progress")
+    scale.embed(
+        phi, X, block_size=256, sharding=mesh, out=Z, progress=folder / "progress"
+    )
 
     pca = features.streaming_pca(phi, sketch_size=8)
     state = scale.stream(pca, X, num_streams=4, sharding=mesh)
-    clusters = scale.kmeans(jax.random.key(0), Z, 2, sharding=mesh, progress=folder / "clusters.progress")
+    clusters = scale.kmeans(
+        jax.random.key(0), Z, 2, sharding=mesh, progress=folder / "clusters.progress"
+    )
     chosen = [
-        scale.landmarks(jax.random.key(1), X, num_landmarks=20, method=name, kernel=KERNEL, sharding=mesh)
+        scale.landmarks(
+            jax.random.key(1),
+            X,
+            num_landmarks=20,
+            method=name,
+            kernel=KERNEL,
+            sharding=mesh,
+        )
         for name in METHODS
     ]
     if process == 0:  # all have the same
-        io.save(folder / "results.npz", {"state": state, "clusters": clusters, "landmarks": chosen})
+        io.save(
+            folder / "results.npz",
+            {"state": state, "clusters": clusters, "landmarks": chosen},
+        )
     jax.distributed.shutdown()
 
 
@@ -74,7 +97,9 @@ elif __name__ == "__main__":
         folder = pathlib.Path(name)
         prepare(folder)
         if any(start(folder)):
-            raise SystemExit("a process failed; the same command would go on where it stopped")
+            raise SystemExit(
+                "a process failed; the same command would go on where it stopped"
+            )
         results = io.load(folder / "results.npz")
         print("features:", np.load(folder / "features.npy", mmap_mode="r").shape)
         print("rows sketched:", int(results["state"].sketch.num_rows))

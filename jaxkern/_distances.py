@@ -56,13 +56,19 @@ def everywhere(choice: jax.Array) -> jax.Array:
 
 
 @everywhere.def_vmap
-def _everywhere(size: int, batched: list[bool], choice: jax.Array) -> tuple[jax.Array, bool]:
+def _everywhere(
+    size: int, batched: list[bool], choice: jax.Array
+) -> tuple[jax.Array, bool]:
     del size, batched
     return everywhere(jnp.all(choice)), False
 
 
 def squared_distances(
-    X: jax.Array, Y: jax.Array, scale: jax.Array, slope: Any = 0.5, profile: Callable[..., jax.Array] = jnp.asarray
+    X: jax.Array,
+    Y: jax.Array,
+    scale: jax.Array,
+    slope: Any = 0.5,
+    profile: Callable[..., jax.Array] = jnp.asarray,
 ) -> jax.Array:
     """Return (|x_i - y_j|^2 / scale^2)_ij, shape (n, m), in the form that is accurate enough; 0 where x_i is y_j.
 
@@ -76,7 +82,10 @@ def squared_distances(
     one = jnp.ones((), X.dtype)
     if scale.ndim == 0:
         # The derivative in it is left to a factor of one: through both sets it would take a product for each.
-        finite, scale = jnp.minimum(scale, jnp.finfo(X.dtype).max), lax.stop_gradient(scale)
+        finite, scale = (
+            jnp.minimum(scale, jnp.finfo(X.dtype).max),
+            lax.stop_gradient(scale),
+        )
         one = jnp.square(lax.stop_gradient(finite) / finite)
     A, B, first, second = centered(X, Y, scale)
     near = _serves(first, second, X.shape[1], slope)
@@ -92,7 +101,9 @@ def squared_distances_direct(X: jax.Array, Y: jax.Array, scale: jax.Array) -> ja
     return coordinate_sums(jnp.square, X, Y, scale)
 
 
-def coordinate_sums(term: Callable[[jax.Array], jax.Array], X: jax.Array, Y: jax.Array, scale: jax.Array) -> jax.Array:
+def coordinate_sums(
+    term: Callable[[jax.Array], jax.Array], X: jax.Array, Y: jax.Array, scale: jax.Array
+) -> jax.Array:
     """Return (sum_k term((x_ik - y_jk) / scale))_ij, shape (n, m), for a term that is zero at zero.
 
     Memory O(n m) beyond the points, also for gradients: a few coordinates at a time.
@@ -107,23 +118,38 @@ def coordinate_sums(term: Callable[[jax.Array], jax.Array], X: jax.Array, Y: jax
     @partial(jax.checkpoint, prevent_cse=False)
     def some(columns: tuple[jax.Array, jax.Array], first: Any) -> jax.Array:
         x, y = columns
-        rates = [inverse[first + k] if inverse.ndim else inverse for k in range(min(dim, FEW))]
-        return _in_pairs([term((x[first + k][:, None] - y[first + k][None, :]) * rate) for k, rate in enumerate(rates)])
+        rates = [
+            inverse[first + k] if inverse.ndim else inverse
+            for k in range(min(dim, FEW))
+        ]
+        return _in_pairs(
+            [
+                term((x[first + k][:, None] - y[first + k][None, :]) * rate)
+                for k, rate in enumerate(rates)
+            ]
+        )
 
     if dim <= FEW:
         return some(columns, 0)
     zero = jnp.zeros((n, m), X.dtype)
-    return lax.fori_loop(0, len(columns[0]) // FEW, lambda i, total: total + some(columns, FEW * i), zero)
+    return lax.fori_loop(
+        0, len(columns[0]) // FEW, lambda i, total: total + some(columns, FEW * i), zero
+    )
 
 
 def _in_pairs(terms: list[jax.Array]) -> jax.Array:
     """Return the sum of terms, in pairs of pairs: each is in as few roundings as halving their number to one takes."""
     while len(terms) > 1:
-        terms = [*(a + b for a, b in zip(terms[::2], terms[1::2], strict=False)), *terms[len(terms) // 2 * 2 :]]
+        terms = [
+            *(a + b for a, b in zip(terms[::2], terms[1::2], strict=False)),
+            *terms[len(terms) // 2 * 2 :],
+        ]
     return terms[0]
 
 
-def rounding(X: jax.Array, Y: jax.Array, scale: jax.Array, slope: float | None) -> jax.Array:
+def rounding(
+    X: jax.Array, Y: jax.Array, scale: jax.Array, slope: float | None
+) -> jax.Array:
     """Return a bound of the error of a function of the sums above, with values in [0, 1], in the form that is taken.
 
     That of `squared_distances` with a `slope`; of `coordinate_sums` without one. It is a bound in the model of
@@ -145,7 +171,9 @@ def _serves(first: jax.Array, second: jax.Array, dim: int, slope: Any) -> jax.Ar
     return everywhere(error <= _TOLERANCE[first.dtype.name])
 
 
-def _product_error(first: jax.Array, second: jax.Array, dim: int, slope: Any) -> jax.Array:
+def _product_error(
+    first: jax.Array, second: jax.Array, dim: int, slope: Any
+) -> jax.Array:
     """Return a bound of the error that the product form leaves in values of a function of such a slope.
 
     Twice that of the squares: what may be zero is made zero. Centred points x have two roundings of |x| each, which a
@@ -153,7 +181,9 @@ def _product_error(first: jax.Array, second: jax.Array, dim: int, slope: Any) ->
     """
     first, second = jnp.max(first), jnp.max(second)
     cross, norms = _roundings(dim)
-    squares = 2 * slope * (2 * cross * jnp.sqrt(first * second) + norms * (first + second))
+    squares = (
+        2 * slope * (2 * cross * jnp.sqrt(first * second) + norms * (first + second))
+    )
     centring = 4 * jnp.sqrt(slope / math.e * 2 * (first + second))
     return (squares + centring + _VALUE) * jnp.finfo(first.dtype).eps / 2
 
@@ -167,7 +197,9 @@ def _roundings(dim: int) -> tuple[int, int]:
     return -(-dim // parts) + parts, dim.bit_length() + 4
 
 
-def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+def centered(
+    X: jax.Array, Y: jax.Array, scale: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Return both sets about the mean of Y, over the scale, and the squared norms of their rows."""
     center = center_of(Y)
     if scale.ndim:
@@ -178,7 +210,9 @@ def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, j
 
     def squared_norms(A: jax.Array) -> jax.Array:
         squares = jnp.pad(A * A, ((0, 0), (0, -A.shape[1] % width)))
-        sums = _in_pairs([squares[:, k : k + width] for k in range(0, squares.shape[1], width)])
+        sums = _in_pairs(
+            [squares[:, k : k + width] for k in range(0, squares.shape[1], width)]
+        )
         while (half := sums.shape[1] // 2) > 0:
             sums = sums[:, :half] + sums[:, half:]
         return sums[:, 0]
@@ -187,7 +221,9 @@ def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, j
 
 
 @jax.custom_jvp
-def product_form(X: jax.Array, Y: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:
+def product_form(
+    X: jax.Array, Y: jax.Array, first: jax.Array, second: jax.Array
+) -> jax.Array:
     """Return the squared distances of centred points; zero for copies and what rounding makes of them.
 
     Derivatives stay, as they are accurate, and are those in X and Y: `first` and `second` are their squared norms.
@@ -204,9 +240,13 @@ def _product_form_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array
     (X, Y, *_), (dX, dY, *_) = primals, tangents
     tangent = jnp.zeros((X.shape[0], Y.shape[0]), X.dtype)
     if not isinstance(dX, SymbolicZero):
-        tangent += 2 * (jnp.sum(X * dX, axis=1)[:, None] - jnp.matmul(dX, Y.T, precision=HIGHEST))
+        tangent += 2 * (
+            jnp.sum(X * dX, axis=1)[:, None] - jnp.matmul(dX, Y.T, precision=HIGHEST)
+        )
     if not isinstance(dY, SymbolicZero):
-        tangent += 2 * (jnp.sum(Y * dY, axis=1)[None, :] - jnp.matmul(X, dY.T, precision=HIGHEST))
+        tangent += 2 * (
+            jnp.sum(Y * dY, axis=1)[None, :] - jnp.matmul(X, dY.T, precision=HIGHEST)
+        )
     return product_form(*primals), tangent
 
 
@@ -216,7 +256,9 @@ def _products(X: jax.Array, Y: jax.Array) -> jax.Array:
     width = -(-X.shape[1] // parts)
     if parts <= _UNROLLED:
         ends = [slice(width * k, width * (k + 1)) for k in range(parts)]
-        return sum(jnp.matmul(X[:, end], Y[:, end].T, precision=HIGHEST) for end in ends)  # type: ignore[return-value]
+        return sum(
+            jnp.matmul(X[:, end], Y[:, end].T, precision=HIGHEST) for end in ends
+        )  # type: ignore[return-value]
     X, Y = (jnp.pad(A, ((0, 0), (0, parts * width - A.shape[1]))) for A in (X, Y))
 
     def add(k: jax.Array, total: jax.Array) -> jax.Array:

@@ -16,7 +16,9 @@ def mesh_of(*arrays: jax.Array) -> AbstractMesh | None:
     within `jax.shard_map`, where each has its own rows already.
     """
     here = jax.sharding.get_abstract_mesh()
-    for mesh in [jax.typeof(array).sharding.mesh for array in arrays] if here.empty else [here]:
+    for mesh in (
+        [jax.typeof(array).sharding.mesh for array in arrays] if here.empty else [here]
+    ):
         if mesh.size > 1:
             return None if AxisType.Manual in mesh.axis_types else mesh
     return None
@@ -27,7 +29,9 @@ def typed(mesh: AbstractMesh) -> bool:
     return AxisType.Explicit in mesh.axis_types
 
 
-def spread(f: Callable[..., tuple[Any, Any]], mesh: AbstractMesh, shared: Any, *rows: jax.Array) -> tuple[Any, Any]:
+def spread(
+    f: Callable[..., tuple[Any, Any]], mesh: AbstractMesh, shared: Any, *rows: jax.Array
+) -> tuple[Any, Any]:
     """Return f(shared, *rows), each device with its range of the rows, which are `dealt`.
 
     f returns terms of sums over the devices, which all get, and rows, which stay where they are.
@@ -40,7 +44,9 @@ def spread(f: Callable[..., tuple[Any, Any]], mesh: AbstractMesh, shared: Any, *
 
     shared = jax.tree.map(lambda array: _laid_out(mesh, whole, array), shared)
     specs = (whole, *[own] * len(rows))
-    return jax.shard_map(run, mesh=mesh, in_specs=specs, out_specs=(whole, own), check_vma=False)(shared, *rows)
+    return jax.shard_map(
+        run, mesh=mesh, in_specs=specs, out_specs=(whole, own), check_vma=False
+    )(shared, *rows)
 
 
 def even(mesh: AbstractMesh, num_rows: int) -> int:
@@ -48,27 +54,40 @@ def even(mesh: AbstractMesh, num_rows: int) -> int:
     return -(-num_rows // mesh.size) * mesh.size
 
 
-def dealt(mesh: AbstractMesh, *arrays: jax.Array, below: Callable[[jax.Array, int], jax.Array]) -> list[jax.Array]:
+def dealt(
+    mesh: AbstractMesh, *arrays: jax.Array, below: Callable[[jax.Array, int], jax.Array]
+) -> list[jax.Array]:
     """Return the rows of arrays, with others below, of which all devices have equally many."""
     own = PartitionSpec(mesh.axis_names)
-    return [_laid_out(mesh, own, below(array, even(mesh, array.shape[0]))) for array in arrays]
+    return [
+        _laid_out(mesh, own, below(array, even(mesh, array.shape[0])))
+        for array in arrays
+    ]
 
 
 def first(mesh: AbstractMesh, rows: jax.Array, count: int) -> jax.Array:
     """Return the first of the rows of all devices."""
-    return rows if count == rows.shape[0] else _laid_out(mesh, PartitionSpec(), rows)[:count]
+    return (
+        rows
+        if count == rows.shape[0]
+        else _laid_out(mesh, PartitionSpec(), rows)[:count]
+    )
 
 
 def zeros_below(array: jax.Array, num_rows: int) -> jax.Array:
     """Return so many rows: those of the array, and zeros."""
-    return jnp.pad(array, ((0, num_rows - array.shape[0]), *((0, 0),) * (array.ndim - 1)))
+    return jnp.pad(
+        array, ((0, num_rows - array.shape[0]), *((0, 0),) * (array.ndim - 1))
+    )
 
 
 def copies_below(points: jax.Array, num_rows: int) -> jax.Array:
     """Return so many points: copies of the last one, where any kernel is defined, without a gradient follow."""
     if num_rows == points.shape[0]:
         return points
-    copies = jnp.broadcast_to(lax.stop_gradient(points[-1:]), (num_rows - points.shape[0], points.shape[1]))
+    copies = jnp.broadcast_to(
+        lax.stop_gradient(points[-1:]), (num_rows - points.shape[0], points.shape[1])
+    )
     return jnp.concatenate([points, copies])
 
 

@@ -28,13 +28,21 @@ def blockwise(function: Function, **options: Any) -> Function:
     XLA takes options for whole programs only: within another one, its own hold. Small arrays do not gain by it.
     """
     within = jax.jit(function, **options)
-    alone = functools.cache(lambda: jax.jit(function, compiler_options=known(**_EIGEN), **options))
+    alone = functools.cache(
+        lambda: jax.jit(function, compiler_options=known(**_EIGEN), **options)
+    )
 
     @functools.wraps(within)
     def call(*given: Any, **static: Any) -> Any:
         leaves = jax.tree.leaves(given)
-        large = jax.default_backend() == "cpu" and any(getattr(leaf, "size", 1) >= _LARGE for leaf in leaves)
-        by_itself = large and not any(map(_is_traced, leaves)) and not _is_traced(lax.neg(np.float32(1)))
+        large = jax.default_backend() == "cpu" and any(
+            getattr(leaf, "size", 1) >= _LARGE for leaf in leaves
+        )
+        by_itself = (
+            large
+            and not any(map(_is_traced, leaves))
+            and not _is_traced(lax.neg(np.float32(1)))
+        )
         return (alone() if by_itself else within)(*given, **static)
 
     return call  # type: ignore[return-value]

@@ -27,4 +27,14 @@ FeatureMap = Callable[[Any], Array]
 Sharding = Mesh | NamedSharding
 """The devices that share the rows."""
 
-__all__ = ["Array", "ArrayLike", "Bool", "DTypeLike", "FeatureMap", "Float", "Int", "PRNGKeyArray", "Sharding"]
+__all__ = [
+    "Array",
+    "ArrayLike",
+    "Bool",
+    "DTypeLike",
+    "FeatureMap",
+    "Float",
+    "Int",
+    "PRNGKeyArray",
+    "Sharding",
+]

@@ -14,7 +14,9 @@ from jaxkern._programs import inlined
 __all__ = ["mass", "number", "order", "positions", "present"]
 
 
-def mass(weights: jax.Array, total: Callable[[jax.Array], jax.Array] = jnp.sum) -> jax.Array:
+def mass(
+    weights: jax.Array, total: Callable[[jax.Array], jax.Array] = jnp.sum
+) -> jax.Array:
     """Return the sum of weights, or NaN where one is negative or the sum is not positive and finite."""
     whole = total(jnp.where(weights >= 0, weights, jnp.nan))
     return jnp.where((whole > 0) & jnp.isfinite(whole), whole, jnp.nan)
@@ -27,7 +29,9 @@ def present(X: jax.Array, weights: jax.Array) -> jax.Array:
     Whatever stood in such a row, NaN included, then changes no result in which it has weight zero, and no gradient.
     """
     other = lax.stop_gradient(X[jnp.argmax(weights)])
-    return jnp.where((weights > 0)[:, None], X, other) + 0 * lax.stop_gradient(mass(weights)).astype(X.dtype)
+    return jnp.where((weights > 0)[:, None], X, other) + 0 * lax.stop_gradient(
+        mass(weights)
+    ).astype(X.dtype)
 
 
 @inlined

@@ -20,7 +20,13 @@ from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.linalg import eigvalsh, matmul
 from jaxkern.pytrees import pytree, static
 
-__all__ = ["DistanceError", "SpectralError", "distance_error", "sampled_distance_error", "spectral_error"]
+__all__ = [
+    "DistanceError",
+    "SpectralError",
+    "distance_error",
+    "sampled_distance_error",
+    "spectral_error",
+]
 
 _pairs = jax.jit(pairs, static_argnums=(1, 2))
 _weighted_pairs = jax.jit(weighted_pairs, static_argnums=2)
@@ -50,7 +56,9 @@ class DistanceError:
         pairs would miss it with probability (1 - p)^m < delta.
         """
         checks.open_unit("delta", delta)
-        return -jnp.expm1(jnp.log(delta) / jnp.maximum(self.counted, 1).astype(self.largest.dtype))
+        return -jnp.expm1(
+            jnp.log(delta) / jnp.maximum(self.counted, 1).astype(self.largest.dtype)
+        )
 
 
 def distance_error(
@@ -119,12 +127,18 @@ def sampled_distance_error(
         i, j = _pairs(key, X.shape[0], num_pairs)
     else:
         X, (i, j, _) = present(X, weights), _weighted_pairs(key, weights, num_pairs)
-    return distance_error(phi, kernel, *(jnp.take(X, index, axis=0, mode="clip") for index in (i, j)))
+    return distance_error(
+        phi, kernel, *(jnp.take(X, index, axis=0, mode="clip") for index in (i, j))
+    )
 
 
 @jax.jit
 def _distance_error(
-    phi: Any, distances: jax.Array, X: jax.Array, Y: jax.Array, weights: jax.Array | None
+    phi: Any,
+    distances: jax.Array,
+    X: jax.Array,
+    Y: jax.Array,
+    weights: jax.Array | None,
 ) -> DistanceError:
     difference = phi(X) - phi(Y)
     mapped = safe_sqrt(jnp.sum(difference * difference, axis=1))
@@ -137,7 +151,9 @@ def _distance_error(
         errors = jnp.where(weights > 0, errors, 0) + 0 * mass(weights)
         counted = jnp.sum(jnp.where(apart, weights, 0))
         mean = jnp.sum(weights * errors) / jnp.where(counted == 0, 1, counted)
-    return DistanceError(jnp.max(errors), mean, counted.astype(jnp.int32), jnp.isfinite(errors).all())
+    return DistanceError(
+        jnp.max(errors), mean, counted.astype(jnp.int32), jnp.isfinite(errors).all()
+    )
 
 
 @pytree
@@ -211,12 +227,16 @@ def spectral_error(
     X = checks.matrix("X", X)
     weights = checks.weights(weights, "X", X)
     num_steps = checks.count("num_steps", num_steps)
-    num_probes = checks.count("num_probes", num_probes, maximum=X.shape[0], limit="the number of points")
+    num_probes = checks.count(
+        "num_probes", num_probes, maximum=X.shape[0], limit="the number of points"
+    )
     checks.open_unit("probability", probability)
     block_size = None if block_size is None else checks.count("block_size", block_size)
     quantile = 2 * float(scipy.special.gammaincinv(num_probes / 2, 1 - probability))
     sizes = num_steps, num_probes, block_size
-    lower, upper = _spectral_error(key, phi, as_kernel(kernel), X, weights, quantile, *sizes)
+    lower, upper = _spectral_error(
+        key, phi, as_kernel(kernel), X, weights, quantile, *sizes
+    )
     return SpectralError(lower, upper, float(probability))
 
 
@@ -244,19 +264,28 @@ def _spectral_error(
     def apply(V: jax.Array) -> jax.Array:
         return product(V) if roots is None else roots * product(roots * V)
 
-    def step(state: tuple[jax.Array, jax.Array], _: Any) -> tuple[tuple[jax.Array, jax.Array], None]:
+    def step(
+        state: tuple[jax.Array, jax.Array], _: Any
+    ) -> tuple[tuple[jax.Array, jax.Array], None]:
         V, log_size = state
         image = apply(V)
         size = jnp.linalg.norm(image)
         scaled = image / jnp.where(size > 0, size, 1)
-        return (scaled, log_size + jnp.log(jnp.where(size > 0, size, jnp.finfo(size.dtype).tiny))), None
+        return (
+            scaled,
+            log_size + jnp.log(jnp.where(size > 0, size, jnp.finfo(size.dtype).tiny)),
+        ), None
 
     probes = normal_rows(key, num_probes, X.shape[0], X.dtype).T
     if weights is not None:
         probes = jnp.where((weights > 0)[:, None], probes[positions(weights)], 0)
     start = jnp.linalg.norm(probes)
-    (V, log_size), _ = lax.scan(step, (probes / start, jnp.log(start)), None, length=num_steps)
-    upper = jnp.exp((log_size - jnp.log(jnp.asarray(quantile, X.dtype)) / 2) / num_steps)
+    (V, log_size), _ = lax.scan(
+        step, (probes / start, jnp.log(start)), None, length=num_steps
+    )
+    upper = jnp.exp(
+        (log_size - jnp.log(jnp.asarray(quantile, X.dtype)) / 2) / num_steps
+    )
     basis = jnp.linalg.qr(V)[0]
     ritz = matmul(basis.T, apply(basis))
     lower = jnp.max(jnp.abs(eigvalsh((ritz + ritz.T) / 2)))
@@ -266,14 +295,19 @@ def _spectral_error(
     return jnp.maximum(lower - allowed, 0), upper + allowed
 
 
-def _rounding(kernel: Kernel, X: jax.Array, Z: jax.Array, weights: jax.Array | None) -> jax.Array:
+def _rounding(
+    kernel: Kernel, X: jax.Array, Z: jax.Array, weights: jax.Array | None
+) -> jax.Array:
     """Return a bound of |A - A'| / n for the matrix A of products and what rounding makes of it."""
     count: Any = X.shape[0]
     if weights is None:
         size, squares = jnp.mean(jnp.abs(kernel._diagonal(X))), jnp.sum(Z * Z) / count
     else:
         share, count = weights / mass(weights), number(weights)
-        size, squares = jnp.sum(share * jnp.abs(kernel._diagonal(X))), jnp.sum(share[:, None] * Z * Z)
+        size, squares = (
+            jnp.sum(share * jnp.abs(kernel._diagonal(X))),
+            jnp.sum(share[:, None] * Z * Z),
+        )
     try:
         values = kernel._rounding(X, X)
     except ValueError:  # not known

@@ -21,7 +21,9 @@ _forked: int | None = None  # the process that was forked after JAX had begun in
 
 def _before_fork() -> None:
     global _forked
-    bridge = sys.modules.get("jax._src.xla_bridge")  # no public name tells it without beginning
+    bridge = sys.modules.get(
+        "jax._src.xla_bridge"
+    )  # no public name tells it without beginning
     if _forked is None and getattr(bridge, "backends_are_initialized", lambda: False)():
         _forked = os.getpid()
 
@@ -42,7 +44,9 @@ def _same_process() -> None:
 def is_static(value: Any) -> bool:
     """Tell whether `value` is a real Python or NumPy scalar, whose value may be looked at while tracing."""
     if isinstance(value, np.generic):  # dates, text and complex numbers are among them
-        return isinstance(value, np.integer | np.floating) or jnp.issubdtype(value.dtype, jnp.floating)
+        return isinstance(value, np.integer | np.floating) or jnp.issubdtype(
+            value.dtype, jnp.floating
+        )
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -55,8 +59,14 @@ def _own(value: np.ndarray) -> np.ndarray:
     dtype = jax.dtypes.canonicalize_dtype(value.dtype)
     memory = np.empty(value.size * dtype.itemsize + 64, np.uint8)
     start = -memory.ctypes.data % 64
-    own = memory[start : start + value.size * dtype.itemsize].view(dtype).reshape(value.shape)
-    with np.errstate(over="ignore", invalid="ignore"):  # float64 may be too large for float32
+    own = (
+        memory[start : start + value.size * dtype.itemsize]
+        .view(dtype)
+        .reshape(value.shape)
+    )
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # float64 may be too large for float32
         own[...] = value
     return own
 
@@ -71,8 +81,14 @@ def as_array(name: str, value: Any) -> jax.Array:
         raise  # about tracers: there is nothing wrong with the argument
     except (TypeError, ValueError, OverflowError) as error:
         own = getattr(value, "dtype", None)
-        kind = type(value).__name__ if own is None else f"{type(value).__name__} of dtype {own}"
-        raise ValueError(f"{name} must be an array of numbers, got {kind}: {str(error).splitlines()[0]}") from None
+        kind = (
+            type(value).__name__
+            if own is None
+            else f"{type(value).__name__} of dtype {own}"
+        )
+        raise ValueError(
+            f"{name} must be an array of numbers, got {kind}: {str(error).splitlines()[0]}"
+        ) from None
 
 
 def floating(name: str, value: Any) -> jax.Array:
@@ -85,7 +101,9 @@ def floating(name: str, value: Any) -> jax.Array:
     return array
 
 
-def matrix(name: str, value: Any, *, dim: int | None = None, min_rows: int = 1) -> jax.Array:
+def matrix(
+    name: str, value: Any, *, dim: int | None = None, min_rows: int = 1
+) -> jax.Array:
     """Return `value` as a floating (rows, dim) array, or raise."""
     array = floating(name, value)
     if array.ndim != 2:
@@ -94,11 +112,17 @@ def matrix(name: str, value: Any, *, dim: int | None = None, min_rows: int = 1) 
             f"pass {name}[None, :] for one point, {name}[:, None] for one dimension, or vmap over stacked datasets"
         )
     if array.shape[0] < min_rows:
-        raise ValueError(f"{name} must have at least {min_rows} row(s), got shape {array.shape}")
+        raise ValueError(
+            f"{name} must have at least {min_rows} row(s), got shape {array.shape}"
+        )
     if array.shape[1] < 1:
-        raise ValueError(f"{name} must have at least one column, got shape {array.shape}")
+        raise ValueError(
+            f"{name} must have at least one column, got shape {array.shape}"
+        )
     if dim is not None and array.shape[1] != dim:
-        raise ValueError(f"{name} must have {dim} columns, got shape {array.shape}; both sides need the same dimension")
+        raise ValueError(
+            f"{name} must have {dim} columns, got shape {array.shape}; both sides need the same dimension"
+        )
     return array
 
 
@@ -123,7 +147,9 @@ def columns(name: str, value: Any, *, rows: int) -> jax.Array:
     """Return `value` as a floating (rows,) or (rows, r) array, or raise."""
     array = floating(name, value)
     if array.ndim not in (1, 2) or array.shape[0] != rows:
-        raise ValueError(f"{name} must have shape ({rows},) or ({rows}, r), got {array.shape}")
+        raise ValueError(
+            f"{name} must have shape ({rows},) or ({rows}, r), got {array.shape}"
+        )
     return array
 
 
@@ -131,7 +157,9 @@ def square(name: str, value: Any) -> jax.Array:
     """Return `value` as a floating (n, n) array with n >= 1, or raise."""
     array = floating(name, value)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.shape[0] < 1:
-        raise ValueError(f"{name} must be a square matrix (n, n) with n >= 1, got shape {array.shape}")
+        raise ValueError(
+            f"{name} must be a square matrix (n, n) with n >= 1, got shape {array.shape}"
+        )
     return array
 
 
@@ -139,14 +167,22 @@ def labels(name: str, value: Any, *, size: int | None = None) -> jax.Array:
     """Return `value` as a vector of integer labels, or raise."""
     array = as_array(name, value)
     if not jnp.issubdtype(array.dtype, jnp.integer):
-        raise ValueError(f"{name} must hold integer labels, got dtype {array.dtype}; pass {name}.astype(int)")
-    if array.ndim != 1 or array.shape[0] < 1 or (size is not None and array.shape[0] != size):
+        raise ValueError(
+            f"{name} must hold integer labels, got dtype {array.dtype}; pass {name}.astype(int)"
+        )
+    if (
+        array.ndim != 1
+        or array.shape[0] < 1
+        or (size is not None and array.shape[0] != size)
+    ):
         wanted = "(n,) with n >= 1" if size is None else f"({size},)"
         raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
     return array
 
 
-def same_dtype(name: str, array: jax.Array, reference_name: str, reference: Any) -> jax.Array:
+def same_dtype(
+    name: str, array: jax.Array, reference_name: str, reference: Any
+) -> jax.Array:
     """Return `array` if it has the dtype of `reference`, or raise."""
     if array.dtype != reference.dtype:
         raise ValueError(
@@ -166,26 +202,41 @@ def key(value: Any, name: str = "key") -> jax.Array:
             "(an old uint32 key converts with jax.random.wrap_key_data)"
         )
     if value.shape != ():
-        raise ValueError(f"{name} must be a single key, got keys of shape {value.shape}; vmap over the keys instead")
+        raise ValueError(
+            f"{name} must be a single key, got keys of shape {value.shape}; vmap over the keys instead"
+        )
     return value
 
 
-def count(name: str, value: Any, *, minimum: int = 1, maximum: int | None = None, limit: str = "") -> int:
+def count(
+    name: str,
+    value: Any,
+    *,
+    minimum: int = 1,
+    maximum: int | None = None,
+    limit: str = "",
+) -> int:
     """Return a static whole number within [minimum, maximum], or raise. `limit` says what the maximum is."""
     try:
         number = operator.index(value)
     except Exception:
-        raise ValueError(f"{name} must be a static whole number, got {value!r}; pass a Python int") from None
+        raise ValueError(
+            f"{name} must be a static whole number, got {value!r}; pass a Python int"
+        ) from None
     if isinstance(value, bool):
         raise ValueError(f"{name} must be a whole number, got {value!r}")
     if number < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {number}")
     if maximum is not None and number > maximum:
-        raise ValueError(f"{name} must be at most {maximum}{f' ({limit})' if limit else ''}, got {number}")
+        raise ValueError(
+            f"{name} must be at most {maximum}{f' ({limit})' if limit else ''}, got {number}"
+        )
     return number
 
 
-def traced_count(name: str, value: Any, *, maximum: int, limit: str) -> jax.Array | None:
+def traced_count(
+    name: str, value: Any, *, maximum: int, limit: str
+) -> jax.Array | None:
     """Return a whole number in [1, maximum] as an array, or raise; of arrays only shape and dtype. None stays None."""
     if value is None:
         return None
@@ -193,13 +244,17 @@ def traced_count(name: str, value: Any, *, maximum: int, limit: str) -> jax.Arra
         value = count(name, value, maximum=maximum, limit=limit)
     array = as_array(name, value)
     if array.ndim or not jnp.issubdtype(array.dtype, jnp.integer):
-        raise ValueError(f"{name} must be a whole number, got shape {array.shape} and dtype {array.dtype}")
+        raise ValueError(
+            f"{name} must be a whole number, got shape {array.shape} and dtype {array.dtype}"
+        )
     return array
 
 
 def positive(name: str, value: Any) -> Any:
     """Raise if `value` is a static scalar that is not a positive finite number; arrays and tracers pass."""
-    if isinstance(value, bool | np.bool_ | str) or (is_static(value) and not (value > 0 and np.isfinite(value))):
+    if isinstance(value, bool | np.bool_ | str) or (
+        is_static(value) and not (value > 0 and np.isfinite(value))
+    ):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
     return value
 
@@ -212,13 +267,19 @@ def non_negative(name: str, value: Any) -> Any:
             numbers = np.asarray(value)
             unfit = ~(np.isfinite(numbers) & (numbers >= 0))
         except TypeError:
-            raise ValueError(f"{name} must be a number or an array of them, got {value!r}") from None
+            raise ValueError(
+                f"{name} must be a number or an array of them, got {value!r}"
+            ) from None
         if unfit.any():
-            raise ValueError(f"{name} must be non-negative and finite, got {numbers[unfit][0]}")
+            raise ValueError(
+                f"{name} must be non-negative and finite, got {numbers[unfit][0]}"
+            )
     return value
 
 
-def weights(value: Any, rows_name: str, rows: Any, *, some: bool = True, name: str = "weights") -> jax.Array | None:
+def weights(
+    value: Any, rows_name: str, rows: Any, *, some: bool = True, name: str = "weights"
+) -> jax.Array | None:
     """Return the weights of rows, (rows,) in their dtype, or raise; None stays None.
 
     Of a NumPy array the entries are looked at as well: none may be negative, and with `some` one must be positive.
@@ -253,7 +314,9 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def scalar(name: str, value: Any, dtype: Any, *, columns: int | None = None) -> jax.Array:
+def scalar(
+    name: str, value: Any, dtype: Any, *, columns: int | None = None
+) -> jax.Array:
     """Return a parameter as a scalar array of the given dtype, or raise where it is stacked.
 
     With `columns` it may also be an array (columns,), one number for each.
@@ -261,12 +324,19 @@ def scalar(name: str, value: Any, dtype: Any, *, columns: int | None = None) -> 
     _representable(name, value, dtype)
     array = as_array(name, value)
     if array.ndim != 0 and array.shape != (columns,):
-        each = "" if columns is None else f", or an array ({columns},) with one number for each column"
+        each = (
+            ""
+            if columns is None
+            else f", or an array ({columns},) with one number for each column"
+        )
         raise ValueError(
             f"{name} must be a scalar where the kernel is evaluated{each}, got shape {array.shape}; "
             "to use several at once, vmap over the kernel that holds them"
         )
-    if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
+    if not (
+        jnp.issubdtype(array.dtype, jnp.floating)
+        or jnp.issubdtype(array.dtype, jnp.integer)
+    ):
         raise ValueError(f"{name} must be a real number, got dtype {array.dtype}")
     return array.astype(dtype)
 
@@ -279,7 +349,10 @@ def numbers(name: str, tree: Any, *, unless: Any = ()) -> Any:
     for leaf in jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, unless)):
         if not (isinstance(leaf, unless) or (_is_real(leaf) and _fits(leaf, float))):
             paths = jax.tree_util.tree_leaves_with_path(tree)
-            where = next((jax.tree_util.keystr(path) for path, other in paths if other is leaf), "")
+            where = next(
+                (jax.tree_util.keystr(path) for path, other in paths if other is leaf),
+                "",
+            )
             real(f"{name}{where}", leaf)
             _representable(f"{name}{where}", leaf, float)
     return tree
@@ -303,14 +376,20 @@ def _fits(value: Any, dtype: Any) -> bool:
 def _representable(name: str, value: Any, dtype: Any) -> None:
     if not _fits(value, dtype):
         limits = jax.dtypes.canonicalize_dtype(dtype)
-        raise ValueError(f"{name} must be within the range of {limits}, got {value!r}; rescale the data")
+        raise ValueError(
+            f"{name} must be within the range of {limits}, got {value!r}; rescale the data"
+        )
 
 
 def _is_real(value: Any) -> bool:
     """Tell whether JAX takes `value` for real numbers; scalars of Python and NumPy, arrays and tracers."""
-    if isinstance(value, np.ndarray) and (isinstance(value, np.ma.MaskedArray) or not value.dtype.isnative):
+    if isinstance(value, np.ndarray) and (
+        isinstance(value, np.ma.MaskedArray) or not value.dtype.isnative
+    ):
         return False
     dtype = getattr(value, "dtype", None)
     if dtype is None:
         return isinstance(value, int | float) and not isinstance(value, bool)
-    return bool(jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer))
+    return bool(
+        jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)
+    )

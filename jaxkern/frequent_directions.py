@@ -65,9 +65,13 @@ class State:
     def __post_init__(self) -> None:
         """Validate the static sizes."""
         size = checks.count("sketch_size", self.sketch_size)
-        checks.count("shrink_at", self.shrink_at, maximum=size + 1, limit="sketch_size + 1")
+        checks.count(
+            "shrink_at", self.shrink_at, maximum=size + 1, limit="sketch_size + 1"
+        )
         if self.buffer.shape[-2] != (2 * size if self.shrink_at > size else size):
-            raise ValueError(f"buffer must have the rows of a sketch of size {size}, got shape {self.buffer.shape}")
+            raise ValueError(
+                f"buffer must have the rows of a sketch of size {size}, got shape {self.buffer.shape}"
+            )
 
 
 @pytree
@@ -106,7 +110,13 @@ def _rows(values: jax.Array, basis: jax.Array) -> jax.Array:
     return values[:, None] * basis.T
 
 
-def init(sketch_size: int, dim: int, dtype: DTypeLike = jnp.float32, *, shrink_at: int | None = None) -> State:
+def init(
+    sketch_size: int,
+    dim: int,
+    dtype: DTypeLike = jnp.float32,
+    *,
+    shrink_at: int | None = None,
+) -> State:
     """Return the state of an empty stream.
 
     Parameters
@@ -131,7 +141,9 @@ def init(sketch_size: int, dim: int, dtype: DTypeLike = jnp.float32, *, shrink_a
     dim = checks.count("dim", dim)
     if shrink_at is None:
         shrink_at = sketch_size + 1
-    shrink_at = checks.count("shrink_at", shrink_at, maximum=sketch_size + 1, limit="sketch_size + 1")
+    shrink_at = checks.count(
+        "shrink_at", shrink_at, maximum=sketch_size + 1, limit="sketch_size + 1"
+    )
     dtype = checks.floating("dtype", jnp.zeros((), dtype)).dtype
     num_slots = 2 * sketch_size if shrink_at > sketch_size else sketch_size
     # One array each: a state may be donated to a compiled step, and then no two leaves may share memory.
@@ -147,7 +159,11 @@ def init(sketch_size: int, dim: int, dtype: DTypeLike = jnp.float32, *, shrink_a
     )
 
 
-def update(state: State, rows: Float[ArrayLike, "b dim"], weights: Float[ArrayLike, " b"] | None = None) -> State:
+def update(
+    state: State,
+    rows: Float[ArrayLike, "b dim"],
+    weights: Float[ArrayLike, " b"] | None = None,
+) -> State:
     """Append rows to the stream: A'A grows by sum_i weights_i a_i a_i'.
 
     The state after several calls depends on the rows in their order, and not on how they were divided into batches, up
@@ -216,7 +232,9 @@ def merge(a: State, b: State) -> State:
         ("dtype", a.buffer.dtype, b.buffer.dtype),
     ):
         if ours != theirs:
-            raise ValueError(f"a and b must have the same {name}, got {ours} and {theirs}; start both by the same init")
+            raise ValueError(
+                f"a and b must have the same {name}, got {ours} and {theirs}; start both by the same init"
+            )
     return _merge(a, b)
 
 
@@ -301,7 +319,10 @@ def _finalize(state: State) -> Sketch:
     known = jnp.isfinite(state.buffer).all()
     _, values, right = svd(jnp.where(known, state.buffer, 0), full_matrices=False)
     missing = max(size + 1 - min(num_slots, dim), 0)
-    values, right = jnp.pad(values, (0, missing)), jnp.pad(right, ((0, missing), (0, 0)))
+    values, right = (
+        jnp.pad(values, (0, missing)),
+        jnp.pad(right, ((0, missing), (0, 0))),
+    )
     # With no more slots than rows of the sketch there is nothing left over, and values[size] is padding.
     last, values = values[size], values[:size]
     # sigma^2 - last^2 as a product: no overflow before that of the result, no cancellation.
@@ -320,11 +341,16 @@ def _finalize(state: State) -> Sketch:
         rank=jnp.sum(kept, dtype=jnp.int32),
         squared_norm=total,
         num_rows=state.num_rows,
-        finite=jnp.isfinite(total) & jnp.isfinite(shrinkage) & jnp.all(jnp.isfinite(basis)) & known,
+        finite=jnp.isfinite(total)
+        & jnp.isfinite(shrinkage)
+        & jnp.all(jnp.isfinite(basis))
+        & known,
     )
 
 
-def _append(state: State, rows: jax.Array, count: jax.Array, numbers: jax.Array | None = None) -> State:
+def _append(
+    state: State, rows: jax.Array, count: jax.Array, numbers: jax.Array | None = None
+) -> State:
     """Append the first `count` rows, (b, dim) with b >= 1, to the buffer, with a shrink whenever one meets it full.
 
     With `numbers` (b,), how many of the rows up to each one exist, the first `count` of those.
@@ -339,7 +365,9 @@ def _append(state: State, rows: jax.Array, count: jax.Array, numbers: jax.Array 
         wanted = wanted if numbers is None else jnp.searchsorted(numbers, wanted + 1)
         piece = jnp.take(rows, wanted, axis=0, mode="clip")
         buffer = jnp.where(here[:, None], piece, state.buffer)
-        return dataclasses.replace(state, buffer=buffer, filled=state.filled + taken), done + taken
+        return dataclasses.replace(
+            state, buffer=buffer, filled=state.filled + taken
+        ), done + taken
 
     def step(carry: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
         state, done = carry
@@ -359,7 +387,11 @@ def _shrink(state: State) -> State:
     delta, values = values[kept], values[:kept]
     # Weights in [0, 1] on orthonormal combinations: nothing is divided by a small singular value, so the squared
     # condition of the Gram matrix does no harm.
-    weights = jnp.sqrt(jnp.where(values > delta, (values - delta) / jnp.where(values > delta, values, 1), 0))
+    weights = jnp.sqrt(
+        jnp.where(
+            values > delta, (values - delta) / jnp.where(values > delta, values, 1), 0
+        )
+    )
     rows = matmul(weights[:, None] * vectors[:, :kept].T, state.buffer)
     return dataclasses.replace(
         state,

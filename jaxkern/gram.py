@@ -26,7 +26,9 @@ _TILE_SIDES = {"cpu": 1024, "gpu": 4096, "tpu": 4096}
 
 
 def gram(
-    kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[ArrayLike, "m d"] | None = None
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n d"],
+    Y: Float[ArrayLike, "m d"] | None = None,
 ) -> Float[Array, "n m"]:
     """Return the Gram matrix (K(x_i, y_j))_ij; with Y left out, that of X with itself.
 
@@ -57,7 +59,9 @@ def gram(
 
 
 def rounding(
-    kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[ArrayLike, "m d"] | None = None
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n d"],
+    Y: Float[ArrayLike, "m d"] | None = None,
 ) -> Float[Array, ""]:
     """Return a bound of |gram(kernel, X, Y) - K|, for all entries and relative to sqrt(K(x, x) K(y, y)).
 
@@ -122,10 +126,18 @@ def gram_matmul(
     Y = checks.matrix("Y", X if Y is None else Y, dim=X.shape[1])
     checks.same_dtype("Y", Y, "X", X)
     V = checks.same_dtype("V", checks.columns("V", V, rows=Y.shape[0]), "X", X)
-    return _product(kernel, X, Y, V, None if block_size is None else checks.count("block_size", block_size))
+    return _product(
+        kernel,
+        X,
+        Y,
+        V,
+        None if block_size is None else checks.count("block_size", block_size),
+    )
 
 
-def center(K: Float[ArrayLike, "n n"], *, weights: Float[ArrayLike, " n"] | None = None) -> Float[Array, "n n"]:
+def center(
+    K: Float[ArrayLike, "n n"], *, weights: Float[ArrayLike, " n"] | None = None
+) -> Float[Array, "n n"]:
     """Return H K H' with H = I - 1w'/sum(w), or I - 11'/n: the Gram matrix of the features less their weighted mean.
 
     Parameters
@@ -138,7 +150,9 @@ def center(K: Float[ArrayLike, "n n"], *, weights: Float[ArrayLike, " n"] | None
     return _center(K, checks.weights(weights, "K", K))
 
 
-def kernel_distance(kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[ArrayLike, "n d"]) -> Float[Array, " n"]:
+def kernel_distance(
+    kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[ArrayLike, "n d"]
+) -> Float[Array, " n"]:
     """Return |K_x - K_y| = sqrt(K(x, x) + K(y, y) - 2 K(x, y)) for every row x of X and y of Y.
 
     Relative accuracy holds however close the points are: built-in kernels carry a series for the difference, and
@@ -163,7 +177,9 @@ def kernel_distance(kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[Arr
     X = checks.matrix("X", X)
     Y = _other("Y", Y, X)
     if X.shape != Y.shape:
-        raise ValueError(f"Y must have the shape of X, {X.shape}, got {Y.shape}; distances are taken row by row")
+        raise ValueError(
+            f"Y must have the shape of X, {X.shape}, got {Y.shape}; distances are taken row by row"
+        )
     return _kernel_distance(kernel, X, Y)
 
 
@@ -182,7 +198,9 @@ def _product(
     return _gram_matmul(kernel, X, Y, V, less, block_size=block_size, terms=terms)
 
 
-def _arguments(kernel: Any, X: Any, Y: Any) -> tuple[Kernel, jax.Array, jax.Array | None]:
+def _arguments(
+    kernel: Any, X: Any, Y: Any
+) -> tuple[Kernel, jax.Array, jax.Array | None]:
     same = Y is None or Y is X
     kernel, X = as_kernel(kernel), checks.matrix("X", X)
     return kernel, X, None if same else _other("Y", Y, X)
@@ -214,7 +232,11 @@ def _center(K: jax.Array, weights: jax.Array | None = None) -> jax.Array:
     K = K - K[None, one]
     K = K - K[:, one, None]
     rows = K - jnp.matmul(shares, K, precision=HIGHEST)[None, :]
-    return jnp.where(exists, rows - jnp.matmul(rows, shares, precision=HIGHEST)[:, None], 0 * shares[:, None])
+    return jnp.where(
+        exists,
+        rows - jnp.matmul(rows, shares, precision=HIGHEST)[:, None],
+        0 * shares[:, None],
+    )
 
 
 @jax.jit
@@ -230,22 +252,34 @@ def _terms(X: jax.Array, Y: jax.Array, terms: int | None) -> int:
     what these give for the points of each device.
     """
     mesh = _ring_mesh(X, Y)
-    m, steps = (Y.shape[0], 0) if mesh is None else (even(mesh, Y.shape[0]) // mesh.size, mesh.size)
+    m, steps = (
+        (Y.shape[0], 0)
+        if mesh is None
+        else (even(mesh, Y.shape[0]) // mesh.size, mesh.size)
+    )
     _, cols = _tile_sides(X.shape[0], m, None)
-    return (cols if terms is None else terms + -(-cols // terms)) + -(-m // cols) + steps
+    return (
+        (cols if terms is None else terms + -(-cols // terms)) + -(-m // cols) + steps
+    )
 
 
 def _ring_mesh(X: jax.Array, Y: jax.Array) -> AbstractMesh | None:
     """Return the mesh of which every device has points of X and Y of its own; so few Y that all have them need none."""
     mesh = mesh_of(X, Y)
-    return None if mesh is None or X.shape[0] < mesh.size or Y.shape[0] <= 2 * _tile_side() else mesh
+    return (
+        None
+        if mesh is None or X.shape[0] < mesh.size or Y.shape[0] <= 2 * _tile_side()
+        else mesh
+    )
 
 
 def _tile_side() -> int:
     """Return the side of a tile on the platform that JAX prefers; what is exported for another one keeps it."""
     if given := os.environ.get("JAXKERN_TILE_SIDE"):
         if not given.isdecimal() or int(given) < 1:
-            raise ValueError(f"JAXKERN_TILE_SIDE must be a whole number of at least 1, got {given!r}")
+            raise ValueError(
+                f"JAXKERN_TILE_SIDE must be a whole number of at least 1, got {given!r}"
+            )
         return int(given)
     return _TILE_SIDES.get(jax.default_backend(), _TILE_SIDES["cpu"])
 
@@ -274,19 +308,37 @@ def _gram_matmul(
     block_size: int | None,
     terms: int | None = None,
 ) -> jax.Array:
-    own, mesh, matrix = partial(_on_one_device, block_size, terms), _ring_mesh(X, Y), V.reshape(V.shape[0], -1)
+    own, mesh, matrix = (
+        partial(_on_one_device, block_size, terms),
+        _ring_mesh(X, Y),
+        V.reshape(V.shape[0], -1),
+    )
     if mesh is None:
         return own(kernel, X, Y, matrix, less).reshape(X.shape[0], *V.shape[1:])
-    points, (columns,) = dealt(mesh, X, Y, below=copies_below), dealt(mesh, matrix, below=zeros_below)
+    points, (columns,) = (
+        dealt(mesh, X, Y, below=copies_below),
+        dealt(mesh, matrix, below=zeros_below),
+    )
     found = first(mesh, _ring(own, mesh, kernel, *points, columns), X.shape[0])
-    return (found if less is None else found - less[None, :]).reshape(X.shape[0], *V.shape[1:])
+    return (found if less is None else found - less[None, :]).reshape(
+        X.shape[0], *V.shape[1:]
+    )
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _ring(own: Any, mesh: AbstractMesh, kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array) -> jax.Array:
+def _ring(
+    own: Any,
+    mesh: AbstractMesh,
+    kernel: Kernel,
+    X: jax.Array,
+    Y: jax.Array,
+    V: jax.Array,
+) -> jax.Array:
     """Return K(X, Y) V of rows that devices share: each passes the Y and V that it has had on to the next one."""
 
-    def go(kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array) -> tuple[Any, jax.Array]:
+    def go(
+        kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array
+    ) -> tuple[Any, jax.Array]:
         def step(state: Any, _: None) -> tuple[Any, None]:
             total, held = state
             return (total + own(kernel, X, *held), _passed_on(mesh, held)), None
@@ -304,25 +356,46 @@ def _ring_forth(own: Any, mesh: AbstractMesh, *given: Any) -> tuple[jax.Array, A
 def _ring_back(own: Any, mesh: AbstractMesh, given: Any, slope: jax.Array) -> Any:
     # The derivative of the loop would keep what has come by; here it comes by again, and its slopes go round with it.
     leaves, structure = jax.tree.flatten(given[0])
-    moving = {i: leaf for i, leaf in enumerate(leaves) if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)}
+    moving = {
+        i: leaf
+        for i, leaf in enumerate(leaves)
+        if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
+    }
 
-    def go(leaves: Any, X: jax.Array, Y: jax.Array, V: jax.Array, slope: jax.Array) -> tuple[Any, Any]:
+    def go(
+        leaves: Any, X: jax.Array, Y: jax.Array, V: jax.Array, slope: jax.Array
+    ) -> tuple[Any, Any]:
         def product(moved: dict[int, jax.Array], *points: jax.Array) -> jax.Array:
-            return own(jax.tree.unflatten(structure, [moved.get(i, leaf) for i, leaf in enumerate(leaves)]), *points)
+            return own(
+                jax.tree.unflatten(
+                    structure, [moved.get(i, leaf) for i, leaf in enumerate(leaves)]
+                ),
+                *points,
+            )
 
         def step(state: Any, _: None) -> tuple[Any, None]:
             stay, held, slopes = state
-            parameters, x, *new = jax.vjp(product, {i: leaves[i] for i in moving}, X, *held)[1](slope)
-            stay, slopes = jax.tree.map(jnp.add, (stay, slopes), ((parameters, x), tuple(new)))
+            parameters, x, *new = jax.vjp(
+                product, {i: leaves[i] for i in moving}, X, *held
+            )[1](slope)
+            stay, slopes = jax.tree.map(
+                jnp.add, (stay, slopes), ((parameters, x), tuple(new))
+            )
             return (stay, *_passed_on(mesh, (held, slopes))), None
 
-        start = jax.tree.map(jnp.zeros_like, (({i: leaves[i] for i in moving}, X), (Y, V)))
-        (terms, x), _, (y, v) = lax.scan(step, (start[0], (Y, V), start[1]), None, length=mesh.size)[0]
+        start = jax.tree.map(
+            jnp.zeros_like, (({i: leaves[i] for i in moving}, X), (Y, V))
+        )
+        (terms, x), _, (y, v) = lax.scan(
+            step, (start[0], (Y, V), start[1]), None, length=mesh.size
+        )[0]
         return terms, (x, y, v)
 
     terms, found = spread(go, mesh, leaves, *given[1:], slope)
     none = [np.zeros(jnp.shape(leaf), jax.dtypes.float0) for leaf in leaves]
-    return jax.tree.unflatten(structure, [terms.get(i, zero) for i, zero in enumerate(none)]), *found
+    return jax.tree.unflatten(
+        structure, [terms.get(i, zero) for i, zero in enumerate(none)]
+    ), *found
 
 
 _ring.defvjp(_ring_forth, _ring_back)
@@ -330,7 +403,9 @@ _ring.defvjp(_ring_forth, _ring_back)
 
 def _passed_on(mesh: AbstractMesh, held: Any) -> Any:
     """Return what the next device has held."""
-    return lax.ppermute(held, mesh.axis_names, [((i + 1) % mesh.size, i) for i in range(mesh.size)])
+    return lax.ppermute(
+        held, mesh.axis_names, [((i + 1) % mesh.size, i) for i in range(mesh.size)]
+    )
 
 
 def _on_one_device(
@@ -344,11 +419,16 @@ def _on_one_device(
 ) -> jax.Array:
     rows, cols = _tile_sides(X.shape[0], Y.shape[0], block_size)
     sides = rows, cols if terms is None else -(-cols // terms) * terms
-    return by_blocks(partial(_by_tiles, sides, terms), (kernel, Y, V, less), X, block_size=rows)
+    return by_blocks(
+        partial(_by_tiles, sides, terms), (kernel, Y, V, less), X, block_size=rows
+    )
 
 
 def _by_tiles(
-    sides: tuple[int, int], terms: int | None, other: tuple[Kernel, jax.Array, jax.Array, Any], X: jax.Array
+    sides: tuple[int, int],
+    terms: int | None,
+    other: tuple[Kernel, jax.Array, jax.Array, Any],
+    X: jax.Array,
 ) -> jax.Array:
     kernel, Y, V, less = other
     (n, dim), (m, width), (rows, cols) = X.shape, V.shape, sides
@@ -361,15 +441,24 @@ def _by_tiles(
     def one_row_of_tiles(x: jax.Array) -> jax.Array:
         # Without the checkpoint a gradient would keep every tile, that is all of K, for the way back.
         @partial(jax.checkpoint, prevent_cse=False)
-        def one_tile(total: jax.Array, other: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        def one_tile(
+            total: jax.Array, other: tuple[jax.Array, jax.Array]
+        ) -> tuple[jax.Array, None]:
             y, v = other
             K = kernel._tile(x, y)
             if terms is None:
                 return total + jnp.matmul(K, v, precision=HIGHEST), None
-            some = K.reshape(rows, cols // terms, terms), v.reshape(cols // terms, terms, width)
-            return total + jnp.einsum("rgk,gkt->grt", *some, precision=HIGHEST).sum(axis=0), None
+            some = (
+                K.reshape(rows, cols // terms, terms),
+                v.reshape(cols // terms, terms, width),
+            )
+            return total + jnp.einsum("rgk,gkt->grt", *some, precision=HIGHEST).sum(
+                axis=0
+            ), None
 
-        start = jnp.broadcast_to(0 if less is None else -less, (rows, width)).astype(x.dtype)
+        start = jnp.broadcast_to(0 if less is None else -less, (rows, width)).astype(
+            x.dtype
+        )
         if col_tiles == 1:
             return one_tile(start, (Y[0], V[0]))[0]
         return lax.scan(one_tile, start, (Y, V))[0]

@@ -36,17 +36,26 @@ __all__ = ["load", "save"]
 
 _FORMAT, _VERSION = "jaxkern", 1
 _HEADER = "header"
-_LONGEST_HEADER = 2**26  # bytes; the objects of Python that JSON becomes take some twenty times as much
+_LONGEST_HEADER = (
+    2**26
+)  # bytes; the objects of Python that JSON becomes take some twenty times as much
 _LARGEST_EMPTY = 2**28  # entries along the other axes of an array that has none
 _FIELD = re.compile(r"^ *((?:\w+, )*\w+) : (.*)$", re.MULTILINE)
-_SHAPE = re.compile(r"(?:positive |non-negative )?(?:\(([^()]*)\)|scalars?\b)(?: (int32|bool))?(?!.* or \()")
+_SHAPE = re.compile(
+    r"(?:positive |non-negative )?(?:\(([^()]*)\)|scalars?\b)(?: (int32|bool))?(?!.* or \()"
+)
 _RANGE = re.compile(r" in \[0, (\w+)([\])])")
 _PACKAGE = importlib.import_module("jaxkern")
 
 remember(RandomProjection)
 
 
-def save(path: str | os.PathLike[str], obj: Any, *, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
+def save(
+    path: str | os.PathLike[str],
+    obj: Any,
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> None:
     """Write an object to a file, from which `load` returns it with every bit and dtype.
 
     Parameters
@@ -86,7 +95,12 @@ def save(path: str | os.PathLike[str], obj: Any, *, functions: Mapping[str, Call
     arrays: dict[str, np.ndarray] = {}
     tree = _encode(obj, "obj", arrays, _named(functions))
     _validate(obj, "obj")
-    header = {"format": _FORMAT, "version": _VERSION, "jaxkern": _PACKAGE.__version__, "object": tree}
+    header = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "jaxkern": _PACKAGE.__version__,
+        "object": tree,
+    }
     text = json.dumps(header).encode()
     if len(text) > _LONGEST_HEADER:
         raise ValueError(
@@ -107,7 +121,11 @@ def save(path: str | os.PathLike[str], obj: Any, *, functions: Mapping[str, Call
         temporary.unlink(missing_ok=True)
 
 
-def load(path: str | os.PathLike[str], *, functions: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Any:
     """Return the object that `save` wrote to a file.
 
     Parameters
@@ -137,7 +155,9 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Callable[..., 
     path, named = pathlib.Path(path), _named(functions)
     header, arrays = _read(path)
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise ValueError(f"{path} is an .npz archive, but not one written by jaxkern.io.save")
+        raise ValueError(
+            f"{path} is an .npz archive, but not one written by jaxkern.io.save"
+        )
     version = header.get("version")
     if type(version) is not int or not 1 <= version <= _VERSION:
         raise ValueError(
@@ -148,32 +168,54 @@ def load(path: str | os.PathLike[str], *, functions: Mapping[str, Callable[..., 
         value = _decode(header["object"], arrays, named)
         _validate(value, "it")
         return value
-    except (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: its header and its arrays do not fit together") from error
+    except (
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        raise ValueError(
+            f"{path} is damaged: its header and its arrays do not fit together"
+        ) from error
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {_plain(error, 1000)}") from error
 
 
 def _read(path: pathlib.Path) -> tuple[Any, dict[str, np.ndarray]]:
     """Return the header and the arrays of a file, without the header where the file is an archive of another kind."""
-    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for, and a device may never end
-        raise ValueError(f"{path} is no regular file; pass one written by jaxkern.io.save")
+    if not stat.S_ISREG(
+        os.stat(path).st_mode
+    ):  # a pipe would be waited for, and a device may never end
+        raise ValueError(
+            f"{path} is no regular file; pass one written by jaxkern.io.save"
+        )
     with open(path, "rb") as file:
         if file.read(2) != b"PK":
-            raise ValueError(f"{path} is not a file written by jaxkern.io.save; pass one that is")
+            raise ValueError(
+                f"{path} is not a file written by jaxkern.io.save; pass one that is"
+            )
         try:
             with zipfile.ZipFile(file) as archive:
                 if f"{_HEADER}.npy" not in archive.namelist():
                     return None, {}
                 entries = _entries(archive, os.fstat(file.fileno()).st_size)
-                arrays = {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
+                arrays = {
+                    entry.filename.removesuffix(".npy"): _array(archive, entry)
+                    for entry in entries
+                }
         except MemoryError as error:
             raise ValueError(f"{path} does not fit into memory") from error
         except Exception as error:  # whatever zipfile, NumPy and Python's parser make of what is not theirs
-            raise ValueError(f"{path} is truncated or damaged: {_plain(error)}") from error
+            raise ValueError(
+                f"{path} is truncated or damaged: {_plain(error)}"
+            ) from error
     text = arrays.pop(_HEADER).tobytes()
     if len(text) > _LONGEST_HEADER:
-        raise ValueError(f"{path} is damaged: its header is longer than {_LONGEST_HEADER:,} bytes")
+        raise ValueError(
+            f"{path} is damaged: its header is longer than {_LONGEST_HEADER:,} bytes"
+        )
     try:
         return json.loads(text), arrays
     except (ValueError, RecursionError) as error:
@@ -199,14 +241,22 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
     """Return an array whose bytes are all there: the size that it declares is compared before memory is taken."""
     with archive.open(entry) as file:
         if np.lib.format.read_magic(file) != (1, 0):
-            raise ValueError("an array has a header that jaxkern.io.save does not write")
+            raise ValueError(
+                "an array has a header that jaxkern.io.save does not write"
+            )
         try:
             shape, _, dtype = np.lib.format.read_array_header_1_0(file)
         except MemoryError:  # of Python's parser, whose stack is short
             raise ValueError("the header of an array is nested too deeply") from None
         held = entry.file_size - file.tell()
-    if dtype.kind not in "biufcSU" or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != held:
-        raise ValueError(f"an array declares the shape {shape} and the dtype {dtype}, and holds {held:,} bytes")
+    if (
+        dtype.kind not in "biufcSU"
+        or min(shape, default=0) < 0
+        or math.prod(shape) * dtype.itemsize != held
+    ):
+        raise ValueError(
+            f"an array declares the shape {shape} and the dtype {dtype}, and holds {held:,} bytes"
+        )
     if held == 0 and math.prod(max(size, 1) for size in shape) > _LARGEST_EMPTY:
         raise ValueError(f"an array without entries declares the shape {shape}")
     with archive.open(entry) as file:
@@ -222,28 +272,43 @@ def _plain(text: object, longest: int = 120) -> str:
 
 def _named(functions: Any) -> dict[str, Any]:
     named = {} if functions is None else functions
-    if not isinstance(named, Mapping) or not all(isinstance(name, str) and callable(named[name]) for name in named):
-        raise ValueError(f"functions must be a dict of functions by name, got {functions!r}")
+    if not isinstance(named, Mapping) or not all(
+        isinstance(name, str) and callable(named[name]) for name in named
+    ):
+        raise ValueError(
+            f"functions must be a dict of functions by name, got {functions!r}"
+        )
     return dict(named)
 
 
 def _name_of(function: Any, where: str, named: dict[str, Any]) -> str:
     """Return the name of a function, and enter it among those that have one."""
-    name = next((name for name, other in named.items() if other is function), getattr(function, "__name__", None))
+    name = next(
+        (name for name, other in named.items() if other is function),
+        getattr(function, "__name__", None),
+    )
     if not isinstance(name, str) or not (name in named or name.isidentifier()):
-        raise ValueError(f"{where} is a function without a name, {function!r}; pass functions={{'a name': it}}")
+        raise ValueError(
+            f"{where} is a function without a name, {function!r}; pass functions={{'a name': it}}"
+        )
     if named.setdefault(name, function) is not function:
-        raise ValueError(f"{where} is another function with the name {name!r}; pass functions={{'another name': it}}")
+        raise ValueError(
+            f"{where} is another function with the name {name!r}; pass functions={{'another name': it}}"
+        )
     return name
 
 
-def _encode(value: Any, where: str, arrays: dict[str, np.ndarray], named: dict[str, Any]) -> Any:
+def _encode(
+    value: Any, where: str, arrays: dict[str, np.ndarray], named: dict[str, Any]
+) -> Any:
     """Return what JSON holds of a value, and enter its arrays under numbers and its functions under names."""
 
     def store(array: Any) -> str:
         array = np.asarray(array)
         if array.dtype.kind not in "biufcSU":
-            raise ValueError(f"{where} has dtype {array.dtype}, which cannot be saved; convert it")
+            raise ValueError(
+                f"{where} has dtype {array.dtype}, which cannot be saved; convert it"
+            )
         name = str(len(arrays))
         # In the order of C and of its own: the bytes of equal arrays are equal.
         arrays[name] = np.array(array, order="C")
@@ -254,10 +319,15 @@ def _encode(value: Any, where: str, arrays: dict[str, np.ndarray], named: dict[s
     if type(value) is float:
         return {"float": value.hex()}
     if isinstance(value, jax.core.Tracer):
-        raise ValueError(f"{where} is a traced value; save outside of jit, vmap and grad")
+        raise ValueError(
+            f"{where} is a traced value; save outside of jit, vmap and grad"
+        )
     if isinstance(value, jax.Array):
         if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
-            return {"key": store(jax.random.key_data(value)), "impl": str(jax.random.key_impl(value))}
+            return {
+                "key": store(jax.random.key_data(value)),
+                "impl": str(jax.random.key_impl(value)),
+            }
         return {"jax": store(value)}
     if isinstance(value, np.generic):
         return {"scalar": store(value)}
@@ -265,16 +335,29 @@ def _encode(value: Any, where: str, arrays: dict[str, np.ndarray], named: dict[s
         return {"numpy": store(value)}
     inside = partial(_encode, arrays=arrays, named=named)
     if type(value) is dict and all(type(key) is str for key in value):
-        return {"dict": [[key, inside(item, f"{where}[{key!r}]")] for key, item in value.items()]}
+        return {
+            "dict": [
+                [key, inside(item, f"{where}[{key!r}]")] for key, item in value.items()
+            ]
+        }
     if type(value) in (tuple, list):
-        return {type(value).__name__: [inside(item, f"{where}[{i}]") for i, item in enumerate(value)]}
+        return {
+            type(value).__name__: [
+                inside(item, f"{where}[{i}]") for i, item in enumerate(value)
+            ]
+        }
     name = public_name(type(value))
     if CLASSES.get(name) is type(value):
-        fields = {field: inside(getattr(value, field), f"{where}.{field}") for field in fields_of(type(value))}
+        fields = {
+            field: inside(getattr(value, field), f"{where}.{field}")
+            for field in fields_of(type(value))
+        }
         return {"class": name, "fields": fields}
     if callable(value) and not isinstance(value, type):
         return {"function": _name_of(value, where, named)}
-    raise ValueError(f"{where} is of type {type(value).__name__}, which cannot be saved; save its arrays and numbers")
+    raise ValueError(
+        f"{where} is of type {type(value).__name__}, which cannot be saved; save its arrays and numbers"
+    )
 
 
 def _decode(node: Any, arrays: dict[str, np.ndarray], functions: dict[str, Any]) -> Any:
@@ -286,9 +369,18 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], functions: dict[str, Any])
         return node
     if "class" in node:
         cls = _find(node["class"])
-        fields = {name: _decode(item, arrays, functions) for name, item in node["fields"].items()}
-        if dataclasses.is_dataclass(cls):  # a file may be older than a field that has a default
-            fields = {field.name: None for field in dataclasses.fields(cls) if field.default is None} | fields
+        fields = {
+            name: _decode(item, arrays, functions)
+            for name, item in node["fields"].items()
+        }
+        if dataclasses.is_dataclass(
+            cls
+        ):  # a file may be older than a field that has a default
+            fields = {
+                field.name: None
+                for field in dataclasses.fields(cls)
+                if field.default is None
+            } | fields
         if set(fields) != set(fields_of(cls)):
             raise ValueError(
                 f"it holds a {_plain(node['class'])} with fields {_plain(sorted(fields))}, this jaxkern has "
@@ -309,7 +401,9 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], functions: dict[str, Any])
         if content in functions:
             return functions[content]
         name = _plain(content)
-        raise ValueError(f"it names a function, {name!r}, and holds none; pass functions={{{name!r}: the function}}")
+        raise ValueError(
+            f"it names a function, {name!r}, and holds none; pass functions={{{name!r}: the function}}"
+        )
     if kind == "jax":
         array = arrays.pop(content)
         if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
@@ -320,7 +414,9 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], functions: dict[str, Any])
         return jax.device_put(array)
     if kind in ("numpy", "scalar"):
         return arrays.pop(content) if kind == "numpy" else arrays.pop(content)[()]
-    return {"list": list, "tuple": tuple}[kind](_decode(item, arrays, functions) for item in content)
+    return {"list": list, "tuple": tuple}[kind](
+        _decode(item, arrays, functions) for item in content
+    )
 
 
 def _build(cls: type, fields: dict[str, Any]) -> Any:
@@ -337,7 +433,9 @@ def _validate(value: Any, where: str) -> None:
     """Raise unless every object in a tree is as its class documents it."""
     cls = type(value)
     ours = CLASSES.get(public_name(cls)) is cls
-    parts = {f".{name}": getattr(value, name) for name in fields_of(cls)} if ours else {}
+    parts = (
+        {f".{name}": getattr(value, name) for name in fields_of(cls)} if ours else {}
+    )
     if not ours and isinstance(value, dict | list | tuple):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         parts = {f"[{key!r}]": item for key, item in items}
@@ -345,18 +443,36 @@ def _validate(value: Any, where: str) -> None:
         _validate(item, where + name)
     if not ours:
         return
-    said = {f".{name}": line for names, line in _FIELD.findall(cls.__doc__ or "") for name in names.split(", ")}
-    finite = callable(value) and all(np.all(getattr(value, name, True)) for name in ("finite", "converged"))
+    said = {
+        f".{name}": line
+        for names, line in _FIELD.findall(cls.__doc__ or "")
+        for name in names.split(", ")
+    }
+    finite = callable(value) and all(
+        np.all(getattr(value, name, True)) for name in ("finite", "converged")
+    )
     sizes: dict[str, Any] = {}
-    for name, item in 2 * list(parts.items()):  # the first time for the sizes, on which ranges depend
+    for name, item in 2 * list(
+        parts.items()
+    ):  # the first time for the sizes, on which ranges depend
         line = said.get(name, "positive scalar" if name == ".lengthscale" else "")
-        if not _is_as_said(item, line, cls.__annotations__.get(name[1:], ""), sizes, finite):
-            held = f"{item.dtype}{list(item.shape)}" if hasattr(item, "dtype") else repr(item)
-            raise ValueError(f"{where}{name} does not fit, {_plain(held)}; {public_name(cls)} has there: {line}")
+        if not _is_as_said(
+            item, line, cls.__annotations__.get(name[1:], ""), sizes, finite
+        ):
+            held = (
+                f"{item.dtype}{list(item.shape)}"
+                if hasattr(item, "dtype")
+                else repr(item)
+            )
+            raise ValueError(
+                f"{where}{name} does not fit, {_plain(held)}; {public_name(cls)} has there: {line}"
+            )
     getattr(value, "__post_init__", lambda: None)()
 
 
-def _is_as_said(value: Any, line: str, declared: str, sizes: dict[str, Any], finite: bool) -> bool:
+def _is_as_said(
+    value: Any, line: str, declared: str, sizes: dict[str, Any], finite: bool
+) -> bool:
     """Compare a field with its line in the docstring, given the sizes that belong to names so far."""
     if declared in ("int", "bool", "float", "str"):
         return type(value).__name__ == declared
@@ -370,9 +486,16 @@ def _is_as_said(value: Any, line: str, declared: str, sizes: dict[str, Any], fin
     entries = np.asarray(value)
     names = [name.strip() for name in (shape[1] or "").split(",") if name.strip()]
     stack = entries.ndim - len(names)
-    if stack < 0 or entries.dtype.kind not in {"int32": "i", "bool": "b", None: "f" if array else "fi"}[shape[2]]:
+    if (
+        stack < 0
+        or entries.dtype.kind
+        not in {"int32": "i", "bool": "b", None: "f" if array else "fi"}[shape[2]]
+    ):
         return False
-    own = {name: int(name) if name.isdigit() else size for name, size in zip(names, entries.shape[stack:], strict=True)}
+    own = {
+        name: int(name) if name.isdigit() else size
+        for name, size in zip(names, entries.shape[stack:], strict=True)
+    }
     own |= {"": entries.shape[:stack]} if array else {}
     agree = tuple(own[name] for name in names) == entries.shape[stack:]
     agree &= all(sizes.setdefault(name, size) == size for name, size in own.items())
@@ -380,8 +503,14 @@ def _is_as_said(value: Any, line: str, declared: str, sizes: dict[str, Any], fin
     low = 0 if limit or "negative" in line else -np.inf
     high = sizes.get(limit[1], np.inf) - (limit[2] == ")") if limit else np.inf
     agree &= not ((entries < low) | (entries > high)).any()
-    positive = not line.startswith("positive") or (np.isfinite(entries) & (entries > 0)).all()
-    return bool(agree and positive and (not (finite and array) or "NaN" in line or np.isfinite(entries).all()))
+    positive = (
+        not line.startswith("positive") or (np.isfinite(entries) & (entries > 0)).all()
+    )
+    return bool(
+        agree
+        and positive
+        and (not (finite and array) or "NaN" in line or np.isfinite(entries).all())
+    )
 
 
 def _find(name: str) -> type:
@@ -390,7 +519,9 @@ def _find(name: str) -> type:
     module = rest.partition(".")[0]
     ours = {info.name for info in pkgutil.iter_modules(_PACKAGE.__path__)}
     if name not in CLASSES and package == "jaxkern" and module in ours:
-        with contextlib.suppress(ImportError):  # of a package that one module needs and that is not installed
+        with contextlib.suppress(
+            ImportError
+        ):  # of a package that one module needs and that is not installed
             importlib.import_module(f"jaxkern.{module}")
     if name not in CLASSES:
         raise ValueError(

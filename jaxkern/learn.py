@@ -79,7 +79,9 @@ def alignment(
     X = checks.matrix("X", X)
     labels = checks.labels("labels", labels, size=X.shape[0])
     num_labels = checks.count("num_labels", num_labels)
-    return _alignment(kernel, X, labels, checks.weights(weights, "X", X), num_labels=num_labels)
+    return _alignment(
+        kernel, X, labels, checks.weights(weights, "X", X), num_labels=num_labels
+    )
 
 
 def eigengap(
@@ -167,17 +169,30 @@ def fit_lengthscale(
     kernel = as_kernel(kernel)
     num_steps = checks.count("num_steps", num_steps)
     if not checks.is_static(checks.positive("learning_rate", learning_rate)):
-        raise ValueError(f"learning_rate must be a static number, got {learning_rate!r}")
+        raise ValueError(
+            f"learning_rate must be a static number, got {learning_rate!r}"
+        )
     checks.numbers("learning_rate", learning_rate)
     if not (checks.is_static(factor) and factor > 1):
         raise ValueError(f"factor must be a number above 1, got {factor!r}")
-    if not any(_is_lengthscale(path) for path, _ in jax.tree_util.tree_leaves_with_path(kernel)):
-        raise ValueError(f"kernel must have a lengthscale to learn, got {type(kernel).__name__}")
+    if not any(
+        _is_lengthscale(path) for path, _ in jax.tree_util.tree_leaves_with_path(kernel)
+    ):
+        raise ValueError(
+            f"kernel must have a lengthscale to learn, got {type(kernel).__name__}"
+        )
     if optimizer is None:
         optimizer = _adam(learning_rate)
     X = jax.tree.map(partial(checks.as_array, "X"), X)
     reach = math.log(float(factor))
-    return _fit(kernel, X, objective=objective, optimizer=optimizer, num_steps=num_steps, reach=reach)
+    return _fit(
+        kernel,
+        X,
+        objective=objective,
+        optimizer=optimizer,
+        num_steps=num_steps,
+        reach=reach,
+    )
 
 
 @cache
@@ -190,7 +205,12 @@ def _adam(learning_rate: float) -> Any:
 
 @partial(jax.jit, static_argnames="num_labels")
 def _alignment(
-    kernel: Any, X: jax.Array, labels: jax.Array, weights: jax.Array | None, *, num_labels: int
+    kernel: Any,
+    X: jax.Array,
+    labels: jax.Array,
+    weights: jax.Array | None,
+    *,
+    num_labels: int,
 ) -> jax.Array:
     numbers = jnp.arange(num_labels)
     if weights is not None:
@@ -202,7 +222,10 @@ def _alignment(
         marks, K = marks - marks.mean(axis=0, keepdims=True), _center(K)
     else:
         share, roots = (weights / total)[:, None], jnp.sqrt(weights)[:, None]
-        marks, K = marks - marks[:1], roots * _center(K, weights) * roots.T  # exactly zero of what is constant
+        marks, K = (
+            marks - marks[:1],
+            roots * _center(K, weights) * roots.T,
+        )  # exactly zero of what is constant
         marks = roots * (marks - jnp.sum(share * marks, axis=0, keepdims=True))
     both = jnp.sum(marks * jnp.matmul(K, marks, precision=lax.Precision.HIGHEST))
     inner = jnp.matmul(marks.T, marks, precision=lax.Precision.HIGHEST)
@@ -213,7 +236,9 @@ def _alignment(
 
 
 @partial(jax.jit, static_argnames="num_components")
-def _eigengap(kernel: Any, X: jax.Array, weights: jax.Array | None, *, num_components: int) -> jax.Array:
+def _eigengap(
+    kernel: Any, X: jax.Array, weights: jax.Array | None, *, num_components: int
+) -> jax.Array:
     K = _gram(kernel, X if weights is None else present(X, weights))
     if weights is not None:
         roots = jnp.sqrt(weights / mass(weights))
@@ -227,13 +252,20 @@ def _is_lengthscale(path: Any) -> bool:
 
 
 @partial(jax.jit, static_argnames=("objective", "optimizer", "num_steps", "reach"))
-def _fit(kernel: Any, X: Any, *, objective: Any, optimizer: Any, num_steps: int, reach: float) -> Fit:
+def _fit(
+    kernel: Any, X: Any, *, objective: Any, optimizer: Any, num_steps: int, reach: float
+) -> Fit:
     leaves, structure = jax.tree_util.tree_flatten_with_path(kernel)
     start = [jnp.asarray(leaf) for path, leaf in leaves if _is_lengthscale(path)]
 
     def rebuilt(steps: list[jax.Array]) -> Any:
-        moved = iter([length * jnp.exp(step) for length, step in zip(start, steps, strict=True)])
-        return jax.tree.unflatten(structure, [next(moved) if _is_lengthscale(path) else leaf for path, leaf in leaves])
+        moved = iter(
+            [length * jnp.exp(step) for length, step in zip(start, steps, strict=True)]
+        )
+        return jax.tree.unflatten(
+            structure,
+            [next(moved) if _is_lengthscale(path) else leaf for path, leaf in leaves],
+        )
 
     def loss(steps: list[jax.Array]) -> jax.Array:
         return -objective(rebuilt(steps), X)
@@ -248,8 +280,14 @@ def _fit(kernel: Any, X: Any, *, objective: Any, optimizer: Any, num_steps: int,
         best = keep(best, steps, -value)
         with jax.numpy_dtype_promotion("standard"):  # optax counts in integers
             change, memory = optimizer.update(slope, memory, steps)
-        steps = [jnp.clip(old + new, -reach, reach) for old, new in zip(steps, change, strict=True)]
-        finite = jnp.isfinite(value) & jnp.array([jnp.isfinite(s).all() for s in slope]).all()
+        steps = [
+            jnp.clip(old + new, -reach, reach)
+            for old, new in zip(steps, change, strict=True)
+        ]
+        finite = (
+            jnp.isfinite(value)
+            & jnp.array([jnp.isfinite(s).all() for s in slope]).all()
+        )
         return (steps, memory, best), (-value, finite)
 
     steps = [jnp.zeros_like(length) for length in start]
@@ -258,4 +296,9 @@ def _fit(kernel: Any, X: Any, *, objective: Any, optimizer: Any, num_steps: int,
     (steps, _, best), (seen, finite) = lax.scan(step, begin, None, length=num_steps)
     last = -loss(steps)
     chosen, value = keep(best, steps, last)
-    return Fit(rebuilt(chosen), value, jnp.append(seen, last), finite.all() & jnp.isfinite(last))
+    return Fit(
+        rebuilt(chosen),
+        value,
+        jnp.append(seen, last),
+        finite.all() & jnp.isfinite(last),
+    )

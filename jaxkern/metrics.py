@@ -174,7 +174,9 @@ def misclassification_rate(
                 "pass the largest number of distinct labels on either side"
             )
     else:
-        distinct = max(np.unique(np.asarray(first)).size, np.unique(np.asarray(second)).size)
+        distinct = max(
+            np.unique(np.asarray(first)).size, np.unique(np.asarray(second)).size
+        )
         if num_labels is None:
             num_labels = distinct
         elif num_labels < distinct:
@@ -182,11 +184,16 @@ def misclassification_rate(
                 f"num_labels must be at least the number of distinct labels, {distinct}, got {num_labels}; "
                 "pass a larger one, or None to count them"
             )
-    return _misclassification_rate(first, second, weights, num_labels=min(num_labels, first.shape[0]))
+    return _misclassification_rate(
+        first, second, weights, num_labels=min(num_labels, first.shape[0])
+    )
 
 
 def spectral_error(
-    K: Float[ArrayLike, "n n"], Khat: Float[ArrayLike, "n n"], *, weights: Float[ArrayLike, " n"] | None = None
+    K: Float[ArrayLike, "n n"],
+    Khat: Float[ArrayLike, "n n"],
+    *,
+    weights: Float[ArrayLike, " n"] | None = None,
 ) -> Float[Array, ""]:
     """Return the error of an approximate Gram matrix in the spectral norm, |K - Khat|_2 / n.
 
@@ -212,7 +219,10 @@ def spectral_error(
 
 
 def frobenius_error(
-    K: Float[ArrayLike, "n n"], Khat: Float[ArrayLike, "n n"], *, weights: Float[ArrayLike, " n"] | None = None
+    K: Float[ArrayLike, "n n"],
+    Khat: Float[ArrayLike, "n n"],
+    *,
+    weights: Float[ArrayLike, " n"] | None = None,
 ) -> Float[Array, ""]:
     """Return the error of an approximate Gram matrix in the Frobenius norm, |K - Khat|_F / n^2.
 
@@ -227,7 +237,9 @@ def frobenius_error(
     return _error(*_two_grams(K, Khat, weights), spectral=False)
 
 
-def _two_labelings(labels_true: Any, labels_pred: Any, weights: Any) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+def _two_labelings(
+    labels_true: Any, labels_pred: Any, weights: Any
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     """Return the labels, where the weight is zero those of another point, and the weights."""
     first = checks.labels("labels_true", _narrow(labels_true))
     second = checks.labels("labels_pred", _narrow(labels_pred), size=first.shape[0])
@@ -236,25 +248,42 @@ def _two_labelings(labels_true: Any, labels_pred: Any, weights: Any) -> tuple[ja
     own = checks.floating("weights", weights)
     checks.weights(weights, "labels", jax.ShapeDtypeStruct(first.shape, own.dtype))
     exists, other = own > 0, jnp.argmax(own)
-    first, second = jnp.where(exists, first, first[other]), jnp.where(exists, second, second[other])
+    first, second = (
+        jnp.where(exists, first, first[other]),
+        jnp.where(exists, second, second[other]),
+    )
     return first, second, own.astype(_default_float())
 
 
 def _cells(labels_true: Any, labels_pred: Any, weights: Any) -> tuple[jax.Array, ...]:
     first, second, weights = _two_labelings(labels_true, labels_pred, weights)
-    return _cell_sizes(first, second) if weights is None else (*_cell_masses(first, second, weights), weights)
+    return (
+        _cell_sizes(first, second)
+        if weights is None
+        else (*_cell_masses(first, second, weights), weights)
+    )
 
 
 def _narrow(value: Any) -> Any:
     """Rename NumPy labels that JAX's default integers cannot hold: it would wrap them around, without a word."""
-    if isinstance(value, np.ndarray) and value.size and np.issubdtype(value.dtype, np.integer):
+    if (
+        isinstance(value, np.ndarray)
+        and value.size
+        and np.issubdtype(value.dtype, np.integer)
+    ):
         limits = np.iinfo(jax.dtypes.canonicalize_dtype(value.dtype))
         if value.min() < limits.min or value.max() > limits.max:
-            return np.unique(value, return_inverse=True)[1].reshape(value.shape).astype(np.int32)
+            return (
+                np.unique(value, return_inverse=True)[1]
+                .reshape(value.shape)
+                .astype(np.int32)
+            )
     return value
 
 
-def _two_grams(K: Any, Khat: Any, weights: Any) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+def _two_grams(
+    K: Any, Khat: Any, weights: Any
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     K = checks.square("K", K)
     Khat = checks.same_dtype("Khat", checks.square("Khat", Khat), "K", K)
     if Khat.shape != K.shape:
@@ -282,26 +311,44 @@ def _starts(*keys: jax.Array) -> jax.Array:
 
 
 @jax.jit  # by itself: the sorts are slow to compile, and all three scores begin with them
-def _cell_sizes(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _cell_sizes(
+    first: jax.Array, second: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return how many points share each point's cell in the first, the second and the joint partition, in one order."""
-    in_order, order = lax.sort((second, lax.iota(jnp.int32, second.shape[0])), num_keys=1)
-    second_size = jnp.zeros(second.shape, jnp.int32).at[order].set(_run_lengths(_starts(in_order)))
+    in_order, order = lax.sort(
+        (second, lax.iota(jnp.int32, second.shape[0])), num_keys=1
+    )
+    second_size = (
+        jnp.zeros(second.shape, jnp.int32)
+        .at[order]
+        .set(_run_lengths(_starts(in_order)))
+    )
     first, second, second_size = lax.sort((first, second, second_size), num_keys=2)
-    return _run_lengths(_starts(first)), second_size, _run_lengths(_starts(first, second))
+    return (
+        _run_lengths(_starts(first)),
+        second_size,
+        _run_lengths(_starts(first, second)),
+    )
 
 
 def _ranks(*labels: jax.Array) -> jax.Array:
     """Number the cells of a partition from zero, in the order of their labels."""
-    *in_order, order = lax.sort((*labels, lax.iota(jnp.int32, labels[0].shape[0])), num_keys=len(labels))
+    *in_order, order = lax.sort(
+        (*labels, lax.iota(jnp.int32, labels[0].shape[0])), num_keys=len(labels)
+    )
     rank = jnp.cumsum(_starts(*in_order), dtype=jnp.int32) - 1
     return jnp.zeros(labels[0].shape, jnp.int32).at[order].set(rank)
 
 
 @jax.jit
-def _cell_masses(first: jax.Array, second: jax.Array, weights: jax.Array) -> tuple[jax.Array, ...]:
+def _cell_masses(
+    first: jax.Array, second: jax.Array, weights: jax.Array
+) -> tuple[jax.Array, ...]:
     """Return what `_cell_sizes` does, in sums of weights: cells of the same points have sums in the same order."""
     ranks = _ranks(first), _ranks(second), _ranks(first, second)
-    return tuple(jax.ops.segment_sum(weights, rank, weights.shape[0])[rank] for rank in ranks)
+    return tuple(
+        jax.ops.segment_sum(weights, rank, weights.shape[0])[rank] for rank in ranks
+    )
 
 
 def _mean_over_pairs(counts: jax.Array, weights: jax.Array | None) -> jax.Array:
@@ -311,30 +358,42 @@ def _mean_over_pairs(counts: jax.Array, weights: jax.Array | None) -> jax.Array:
     return jnp.sum(weights * counts) / jnp.where(pairs == 0, 1, pairs)
 
 
-def _split_pairs(a: jax.Array, b: jax.Array, c: jax.Array, weights: jax.Array | None) -> jax.Array:
+def _split_pairs(
+    a: jax.Array, b: jax.Array, c: jax.Array, weights: jax.Array | None
+) -> jax.Array:
     """Return the share of pairs that exactly one of the two partitions puts together."""
     # As two means: the integers a + b would overflow for half as many points as n does.
     return _mean_over_pairs(a - c, weights) + _mean_over_pairs(b - c, weights)
 
 
 @jax.jit
-def _rand_index(a: jax.Array, b: jax.Array, c: jax.Array, weights: jax.Array | None = None) -> jax.Array:
+def _rand_index(
+    a: jax.Array, b: jax.Array, c: jax.Array, weights: jax.Array | None = None
+) -> jax.Array:
     return 1 - _split_pairs(a, b, c, weights)
 
 
 @jax.jit
-def _adjusted_rand_index(a: jax.Array, b: jax.Array, c: jax.Array, weights: jax.Array | None = None) -> jax.Array:
-    n, own = (a.shape[0], 1) if weights is None else (mass(weights), jnp.minimum(weights, 1))
+def _adjusted_rand_index(
+    a: jax.Array, b: jax.Array, c: jax.Array, weights: jax.Array | None = None
+) -> jax.Array:
+    n, own = (
+        (a.shape[0], 1) if weights is None else (mass(weights), jnp.minimum(weights, 1))
+    )
     split = _split_pairs(a, b, c, weights)
     agree = split == 0
     # 1 - s is a mean of the exact integers n - a: subtracting from 1 would lose the digits of one dominant cell.
     s_a, s_b = (_mean_over_pairs(size - own, weights) for size in (a, b))
-    chance = s_a * _mean_over_pairs(n - b, weights) + s_b * _mean_over_pairs(n - a, weights)
+    chance = s_a * _mean_over_pairs(n - b, weights) + s_b * _mean_over_pairs(
+        n - a, weights
+    )
     return 1 - split / jnp.where(agree, 1, chance)
 
 
 @jax.jit
-def _normalized_mutual_info(a: jax.Array, b: jax.Array, c: jax.Array, weights: jax.Array | None = None) -> jax.Array:
+def _normalized_mutual_info(
+    a: jax.Array, b: jax.Array, c: jax.Array, weights: jax.Array | None = None
+) -> jax.Array:
     n, dtype = a.shape[0] if weights is None else mass(weights), _default_float()
 
     def mean_log_ratio(large: jax.Array | int, small: jax.Array) -> jax.Array:
@@ -345,7 +404,9 @@ def _normalized_mutual_info(a: jax.Array, b: jax.Array, c: jax.Array, weights: j
     entropies = mean_log_ratio(n, a) + mean_log_ratio(n, b)
     apart = mean_log_ratio(a, c) + mean_log_ratio(b, c)
     trivial = entropies == 0
-    return jnp.maximum(1 - apart / jnp.where(trivial, 1, entropies), 0)  # apart is 0 where both are trivial
+    return jnp.maximum(
+        1 - apart / jnp.where(trivial, 1, entropies), 0
+    )  # apart is 0 where both are trivial
 
 
 @partial(jax.jit, static_argnames="num_labels")
@@ -356,11 +417,19 @@ def _misclassification_rate(
 
     a, b = _ranks(first), _ranks(second)
     # A rank beyond the table is dropped, which leaves its point unmatched: an error, as documented.
-    table = jnp.zeros((num_labels, num_labels), jnp.int32 if weights is None else weights.dtype)
+    table = jnp.zeros(
+        (num_labels, num_labels), jnp.int32 if weights is None else weights.dtype
+    )
     table = table.at[a, b].add(1 if weights is None else weights, mode="drop")
     rows, columns = hungarian_algorithm(-table.astype(_default_float()))
-    if weights is not None:  # summed over the points that do not match, so that agreement is exactly zero
-        match = jnp.full(num_labels, num_labels, jnp.int32).at[rows].set(columns.astype(jnp.int32))
+    if (
+        weights is not None
+    ):  # summed over the points that do not match, so that agreement is exactly zero
+        match = (
+            jnp.full(num_labels, num_labels, jnp.int32)
+            .at[rows]
+            .set(columns.astype(jnp.int32))
+        )
         wrong = match.at[a].get(mode="fill", fill_value=num_labels) != b
         return jnp.sum(jnp.where(wrong, weights, 0)) / mass(weights)
     mismatches = first.shape[0] - table[rows, columns].sum(dtype=jnp.int32)
@@ -368,17 +437,29 @@ def _misclassification_rate(
 
 
 @partial(jax.jit, static_argnames="spectral")
-def _error(K: jax.Array, Khat: jax.Array, weights: jax.Array | None, *, spectral: bool) -> jax.Array:
+def _error(
+    K: jax.Array, Khat: jax.Array, weights: jax.Array | None, *, spectral: bool
+) -> jax.Array:
     """Return the norm of D (K - Khat) D, D = diag(sqrt(w)), over the sum of the weights or its square."""
     if weights is None:
         size: Any = K.shape[0]
         difference = K - Khat
     else:
-        size, roots, exists = mass(weights), jnp.sqrt(weights), (weights > 0)[:, None] & (weights > 0)[None, :]
-        difference = roots[:, None] * (jnp.where(exists, K, 0) - jnp.where(exists, Khat, 0)) * roots[None, :]
+        size, roots, exists = (
+            mass(weights),
+            jnp.sqrt(weights),
+            (weights > 0)[:, None] & (weights > 0)[None, :],
+        )
+        difference = (
+            roots[:, None]
+            * (jnp.where(exists, K, 0) - jnp.where(exists, Khat, 0))
+            * roots[None, :]
+        )
     if not spectral:
         return jnp.linalg.norm(difference) / size**2
     # Singular values alone: for small matrices twice as fast as all eigenvalues, as fast for large ones. LAPACK may
     # never return from a matrix with an infinite entry where a gradient asks for the vectors, too.
-    values = svd(jnp.where(jnp.isfinite(difference).all(), difference, jnp.nan), compute_uv=False)
+    values = svd(
+        jnp.where(jnp.isfinite(difference).all(), difference, jnp.nan), compute_uv=False
+    )
     return jnp.max(values) / size

@@ -24,7 +24,10 @@ CLASSES: dict[str, type] = {}
 
 def public_name(cls: type) -> str:
     """Return the dotted name of a class without the private modules in it, as in `jaxkern.features.Nystrom`."""
-    return ".".join(part for part in cls.__module__.split(".") if not part.startswith("_")) + f".{cls.__qualname__}"
+    return (
+        ".".join(part for part in cls.__module__.split(".") if not part.startswith("_"))
+        + f".{cls.__qualname__}"
+    )
 
 
 def remember(cls: _T) -> _T:
@@ -51,22 +54,38 @@ def describe(value: Any) -> str:
     """Return one line: scalars as they are, arrays as dtype[shape], functions by name, and what holds them."""
     cls: Any = type(value)
     if cls.__repr__ is describe:
-        fields = (f"{name}={describe(getattr(value, name, '?'))}" for name in fields_of(cls))
+        fields = (
+            f"{name}={describe(getattr(value, name, '?'))}" for name in fields_of(cls)
+        )
         return f"{cls.__qualname__}({', '.join(fields)})"
     if cls in (tuple, list):
-        inside = ", ".join(map(describe, value)) + "," * (cls is tuple and len(value) == 1)
+        inside = ", ".join(map(describe, value)) + "," * (
+            cls is tuple and len(value) == 1
+        )
         return f"({inside})" if cls is tuple else f"[{inside}]"
     if cls is dict:
-        return "{" + ", ".join(f"{key!r}: {describe(item)}" for key, item in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{key!r}: {describe(item)}" for key, item in value.items())
+            + "}"
+        )
     if hasattr(value, "dtype") and hasattr(value, "shape"):
-        held = isinstance(value, np.ndarray | np.generic | jax.Array) and not isinstance(value, jax.core.Tracer)
+        held = isinstance(
+            value, np.ndarray | np.generic | jax.Array
+        ) and not isinstance(value, jax.core.Tracer)
         held &= not jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
         if held and value.shape == () and not getattr(value, "is_deleted", bool)():
             return str(np.asarray(value)[()])
-        kind = re.sub(r"^(b?[fuic])[a-z]+(?=\d)", r"\1", str(value.dtype))  # f32, bf16, u8
+        kind = re.sub(
+            r"^(b?[fuic])[a-z]+(?=\d)", r"\1", str(value.dtype)
+        )  # f32, bf16, u8
         return f"{kind}[{','.join(map(str, value.shape))}]"
     name = getattr(value, "__qualname__", None)
-    return name if callable(value) and isinstance(name, str) else " ".join(repr(value).split())
+    return (
+        name
+        if callable(value) and isinstance(name, str)
+        else " ".join(repr(value).split())
+    )
 
 
 def static(**options: Any) -> Any:
@@ -74,7 +93,9 @@ def static(**options: Any) -> Any:
     return dataclasses.field(**options, metadata={"static": True})
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field, static))
+@dataclass_transform(
+    frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field, static)
+)
 def pytree(cls: _T) -> _T:
     """Make a class a frozen dataclass and a PyTree, whose leaves are the fields not declared `static`.
 
@@ -85,16 +106,25 @@ def pytree(cls: _T) -> _T:
     leaves = tuple(f.name for f in fields if not f.metadata.get("static"))
     statics = tuple(f.name for f in fields if f.metadata.get("static"))
 
-    def flatten_with_keys(instance: Any) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
-        children = tuple((jax.tree_util.GetAttrKey(name), getattr(instance, name)) for name in leaves)
+    def flatten_with_keys(
+        instance: Any,
+    ) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
+        children = tuple(
+            (jax.tree_util.GetAttrKey(name), getattr(instance, name)) for name in leaves
+        )
         return children, tuple(getattr(instance, name) for name in statics)
 
     def flatten(instance: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return tuple(getattr(instance, name) for name in leaves), tuple(getattr(instance, name) for name in statics)
+        return tuple(getattr(instance, name) for name in leaves), tuple(
+            getattr(instance, name) for name in statics
+        )
 
     def unflatten(aux: tuple[Any, ...], children: Any) -> Any:
         instance: Any = object.__new__(cls)
-        for name, value in (*zip(leaves, children, strict=True), *zip(statics, aux, strict=True)):
+        for name, value in (
+            *zip(leaves, children, strict=True),
+            *zip(statics, aux, strict=True),
+        ):
             object.__setattr__(instance, name, value)
         return instance
 

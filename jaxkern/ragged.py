@@ -77,8 +77,15 @@ def pack(sets: Sequence[Any], *, classes: int | Sequence[int] = 4) -> Ragged:
     data, weights, members = [], [], []
     for kind in np.unique(kinds):
         chosen, size = np.flatnonzero(kinds == kind), int(limits[kind])
-        data.append(jax.tree.map(lambda *leaves, size=size: _padded(leaves, size), *(sets[int(i)] for i in chosen)))
-        leaves = [leaf.dtype for leaf in jax.tree.leaves(data[-1]) if leaf.dtype.kind == "f"]
+        data.append(
+            jax.tree.map(
+                lambda *leaves, size=size: _padded(leaves, size),
+                *(sets[int(i)] for i in chosen),
+            )
+        )
+        leaves = [
+            leaf.dtype for leaf in jax.tree.leaves(data[-1]) if leaf.dtype.kind == "f"
+        ]
         within = np.arange(size) < np.asarray(rows)[chosen, None]
         weights.append(within.astype(leaves[0] if leaves else np.float32))
         members.append(chosen.astype(np.int32))
@@ -86,7 +93,9 @@ def pack(sets: Sequence[Any], *, classes: int | Sequence[int] = 4) -> Ragged:
     return Ragged(tuple(data), tuple(weights), tuple(members), sizes)
 
 
-def blocks(sets: Iterable[Any], *, classes: Sequence[int], num_sets: int) -> Iterator[Ragged]:
+def blocks(
+    sets: Iterable[Any], *, classes: Sequence[int], num_sets: int
+) -> Iterator[Ragged]:
     """Yield batches of `num_sets` data sets each, the last with the rest, from data sets that come one by one.
 
     Parameters
@@ -103,7 +112,9 @@ def blocks(sets: Iterable[Any], *, classes: Sequence[int], num_sets: int) -> Ite
         yield pack(some, classes=classes)
 
 
-def by_group(X: Float[ArrayLike, "N ..."], groups: ArrayLike) -> tuple[np.ndarray, list[np.ndarray]]:
+def by_group(
+    X: Float[ArrayLike, "N ..."], groups: ArrayLike
+) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the distinct values of a column of groups, and the rows of X of each.
 
     Parameters
@@ -122,7 +133,9 @@ def by_group(X: Float[ArrayLike, "N ..."], groups: ArrayLike) -> tuple[np.ndarra
     return values, np.split(X[np.argsort(which, kind="stable")], np.cumsum(counts)[:-1])
 
 
-def map(f: Callable[..., Any], batch: Ragged, *args: Any, block_size: int | None = None) -> list[Any]:
+def map(
+    f: Callable[..., Any], batch: Ragged, *args: Any, block_size: int | None = None
+) -> list[Any]:
     """Return `f(data, weights, *args)` of every data set, as NumPy arrays without the rows that fill up.
 
     Parameters
@@ -150,11 +163,17 @@ def map(f: Callable[..., Any], batch: Ragged, *args: Any, block_size: int | None
             raise ValueError(
                 f"args must have one entry for each of the {len(batch)} data sets first, got shape {np.shape(leaf)}"
             )
-    run, results, axes = _compiled(f), [None] * len(batch), _axes_of_rows(f, batch, args)
+    run, results, axes = (
+        _compiled(f),
+        [None] * len(batch),
+        _axes_of_rows(f, batch, args),
+    )
     for members, sizes, given in _blocks_of(batch, args, block_size):
         found = jax.device_get(run(*given))
         for i, (member, size) in enumerate(zip(members, sizes, strict=True)):
-            results[member] = jax.tree.map(lambda leaf, cut, i=i, n=size: _cut(leaf[i], cut, n), found, axes)
+            results[member] = jax.tree.map(
+                lambda leaf, cut, i=i, n=size: _cut(leaf[i], cut, n), found, axes
+            )
     return results
 
 
@@ -163,16 +182,24 @@ def _compiled(f: Callable[..., Any]) -> Callable[..., Any]:
     return jax.jit(jax.vmap(f))
 
 
-def _blocks_of(batch: Ragged, args: Any, asked: int | None) -> Iterator[tuple[Any, Any, Any]]:
+def _blocks_of(
+    batch: Ragged, args: Any, asked: int | None
+) -> Iterator[tuple[Any, Any, Any]]:
     """Yield (members, sizes, arguments) of every block; the last one of a class repeats data sets to be full."""
-    for data, weights, members, sizes in zip(batch.data, batch.weights, batch.members, batch.sizes, strict=True):
+    for data, weights, members, sizes in zip(
+        batch.data, batch.weights, batch.members, batch.sizes, strict=True
+    ):
         number, rows = weights.shape
         size = checks.count("block_size", asked or max(1, ENTRIES // rows**2))
-        size = -(-number // -(-number // size))  # equal blocks: the fewest data sets are computed twice
+        size = -(
+            -number // -(-number // size)
+        )  # equal blocks: the fewest data sets are computed twice
         for start in range(0, number, size):
             chosen = np.minimum(np.arange(start, start + size), number - 1)
             own = jax.tree.map(operator.itemgetter(chosen), (data, weights))
-            others = jax.tree.map(operator.itemgetter(np.asarray(members)[chosen]), args)
+            others = jax.tree.map(
+                operator.itemgetter(np.asarray(members)[chosen]), args
+            )
             kept = slice(start, min(start + size, number))
             yield np.asarray(members)[kept], np.asarray(sizes)[kept], (*own, *others)
 
@@ -182,10 +209,17 @@ def _axes_of_rows(f: Callable[..., Any], batch: Ragged, args: Any) -> Any:
 
     def shapes(more: int) -> Any:
         def like(leaf: Any, *rows: int) -> jax.ShapeDtypeStruct:
-            dtype = leaf.dtype if isinstance(leaf, jax.Array) else jax.dtypes.canonicalize_dtype(leaf.dtype)
+            dtype = (
+                leaf.dtype
+                if isinstance(leaf, jax.Array)
+                else jax.dtypes.canonicalize_dtype(leaf.dtype)
+            )
             return jax.ShapeDtypeStruct((*rows, *leaf.shape[1 + len(rows) :]), dtype)
 
-        own = jax.tree.map(lambda leaf: like(leaf, leaf.shape[1] + more), (batch.data[0], batch.weights[0]))
+        own = jax.tree.map(
+            lambda leaf: like(leaf, leaf.shape[1] + more),
+            (batch.data[0], batch.weights[0]),
+        )
         return jax.eval_shape(f, *own, *jax.tree.map(like, args))
 
     def changed(a: Any, b: Any) -> tuple[bool, ...]:
@@ -199,9 +233,13 @@ def _cut(leaf: np.ndarray, axes: tuple[bool, ...], size: int) -> np.ndarray:
 
 
 def _rows(number: int, data: Any) -> int:
-    lengths = {np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in jax.tree.leaves(data)}
+    lengths = {
+        np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in jax.tree.leaves(data)
+    }
     if len(lengths) != 1 or 0 in lengths:
-        raise ValueError(f"every data set must have arrays of equally many rows, at least one; number {number} has not")
+        raise ValueError(
+            f"every data set must have arrays of equally many rows, at least one; number {number} has not"
+        )
     return lengths.pop()
 
 
@@ -223,8 +261,15 @@ def _sizes(classes: int | Sequence[int], rows: Sequence[int]) -> np.ndarray:
     """Return the sizes of the classes, ascending."""
     if not isinstance(classes, int):
         limits = np.asarray(classes)
-        if limits.ndim != 1 or limits.dtype.kind not in "iu" or (np.diff(limits) <= 0).any() or limits[-1] < max(rows):
-            raise ValueError(f"classes must be ascending sizes, the last at least {max(rows)}, got {classes}")
+        if (
+            limits.ndim != 1
+            or limits.dtype.kind not in "iu"
+            or (np.diff(limits) <= 0).any()
+            or limits[-1] < max(rows)
+        ):
+            raise ValueError(
+                f"classes must be ascending sizes, the last at least {max(rows)}, got {classes}"
+            )
         return limits
     distinct, counts = np.unique(rows, return_counts=True)
     number = min(checks.count("classes", classes), len(distinct))
@@ -233,8 +278,13 @@ def _sizes(classes: int | Sequence[int], rows: Sequence[int]) -> np.ndarray:
     least = np.concatenate([[0], np.full(len(distinct), np.inf)])
     cuts = []
     for _ in range(number):
-        cost = least[:-1, None] + (before[None, 1:] - before[:-1, None]) * distinct[None, :]
-        cost = np.where(np.arange(len(distinct))[:, None] <= np.arange(len(distinct)), cost, np.inf)
+        cost = (
+            least[:-1, None]
+            + (before[None, 1:] - before[:-1, None]) * distinct[None, :]
+        )
+        cost = np.where(
+            np.arange(len(distinct))[:, None] <= np.arange(len(distinct)), cost, np.inf
+        )
         cuts.append(np.argmin(cost, axis=0))
         least = np.concatenate([[0], np.min(cost, axis=0)])
     ends, end = [], len(distinct)

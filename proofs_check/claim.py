@@ -184,7 +184,18 @@ class Undecided:
     reason: str
 
 
-Statement = Identity | Tail | Calibrated | Expectation | Law | Rate | Exact | Inequality | Rare | Undecided
+Statement = (
+    Identity
+    | Tail
+    | Calibrated
+    | Expectation
+    | Law
+    | Rate
+    | Exact
+    | Inequality
+    | Rare
+    | Undecided
+)
 
 
 @dataclass(frozen=True)
@@ -252,7 +263,12 @@ KINDS = (
 """What a claim says, in one word or two."""
 LOOSE = 20.0
 """A corrected statement whose smallest slack is more than this says little."""
-SEVERITIES = ("false as stated", "a hypothesis is missing", "a step of a proof", "a slip")
+SEVERITIES = (
+    "false as stated",
+    "a hypothesis is missing",
+    "a step of a proof",
+    "a slip",
+)
 """What is wrong with a printed statement, the gravest first."""
 
 

@@ -45,7 +45,9 @@ def table(claims: Iterable[Claim]) -> dict[str, tuple[str, ...]]:
     for claim in claims:
         kinds = {control.kind for control in claim.controls}
         if not kinds <= set(KINDS):
-            raise ValueError(f"kinds of controls must be among {sorted(KINDS)}, got {sorted(kinds)} at {claim.id}")
+            raise ValueError(
+                f"kinds of controls must be among {sorted(KINDS)}, got {sorted(kinds)} at {claim.id}"
+            )
         found[claim.id] = tuple(kind for kind in KINDS if kind in kinds)
     return found
 
@@ -77,21 +79,34 @@ def changed(
     )
 
 
-def part_of(factor: float, statement: Tail | Inequality, settings: Sequence[Setting]) -> Control:
+def part_of(
+    factor: float, statement: Tail | Inequality, settings: Sequence[Setting]
+) -> Control:
     """Return the control in which right sides are smaller by |1 - factor|: by a factor just below 1 / slack."""
     if isinstance(statement, Tail):
-        less = dataclasses.replace(statement, bound=scaled(statement.bound, lambda _: factor))
-        return Control(f"{factor:g} of the bound", less, tuple(settings), "wrong factor")
+        less = dataclasses.replace(
+            statement, bound=scaled(statement.bound, lambda _: factor)
+        )
+        return Control(
+            f"{factor:g} of the bound", less, tuple(settings), "wrong factor"
+        )
 
     @functools.wraps(statement.sides)
     def smaller(*given: Any) -> list[tuple[float, Bound]]:
         return [
-            (left, dataclasses.replace(right, value=right.value - (1 - factor) * abs(right.value)))
+            (
+                left,
+                dataclasses.replace(
+                    right, value=right.value - (1 - factor) * abs(right.value)
+                ),
+            )
             for left, right in statement.sides(*given)
         ]
 
     wrong = dataclasses.replace(statement, sides=smaller)
-    return Control(f"{factor:g} of the right side", wrong, tuple(settings), "wrong factor")
+    return Control(
+        f"{factor:g} of the right side", wrong, tuple(settings), "wrong factor"
+    )
 
 
 def one_draw(settings: Sequence[Setting], shape: str = "rows") -> tuple[Setting, ...]:
@@ -102,7 +117,9 @@ def one_draw(settings: Sequence[Setting], shape: str = "rows") -> tuple[Setting,
     return changed(settings, "one draw for all", shapes={shape: 1})
 
 
-def scaled(bound: Callable[[Setting], Bound], factor: Callable[[Setting], float]) -> Callable[[Setting], Bound]:
+def scaled(
+    bound: Callable[[Setting], Bound], factor: Callable[[Setting], float]
+) -> Callable[[Setting], Bound]:
     """Return a bound whose value is multiplied by a factor that may depend on the setting."""
 
     def evaluate(setting: Setting) -> Bound:
@@ -117,7 +134,9 @@ def same_key(trial: Trial) -> Trial:
     """Return a trial that uses one and the same key whatever key it is given: every trial gives the same number."""
 
     @functools.wraps(trial)
-    def sabotaged(key: jax.Array, population: Any, numbers: Any, **shapes: int) -> jax.Array:
+    def sabotaged(
+        key: jax.Array, population: Any, numbers: Any, **shapes: int
+    ) -> jax.Array:
         del key
         return trial(jax.random.key(0), population, numbers, **shapes)
 
@@ -128,7 +147,11 @@ def in_half(tree: Any) -> Any:
     """Return a PyTree of arrays with its real numbers rounded to float16, in the dtypes that they had."""
 
     def rounded(x: Any) -> Any:
-        return x.astype(np.float16).astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
+        return (
+            x.astype(np.float16).astype(x.dtype)
+            if jnp.issubdtype(x.dtype, jnp.floating)
+            else x
+        )
 
     return jax.tree.map(rounded, tree)
 

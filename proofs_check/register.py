@@ -19,8 +19,29 @@ from proofs_check.claim import KINDS, Check, Claim, Form, Undecided
 
 PAPERS = ("kpotufe2020", "chen2016", "ghashami2016", "amini2021")
 FIELDS = {
-    *("id", "place", "title", "kind", "marginal", "printed", "reading", "corrected", "hypotheses", "expected"),
-    *("because", "says", "severity", "follows", "loose", "proof", "undecided", "check", "reason"),
+    *(
+        "id",
+        "place",
+        "title",
+        "kind",
+        "marginal",
+        "printed",
+        "reading",
+        "corrected",
+        "hypotheses",
+        "expected",
+    ),
+    *(
+        "because",
+        "says",
+        "severity",
+        "follows",
+        "loose",
+        "proof",
+        "undecided",
+        "check",
+        "reason",
+    ),
     *("enclosed", "section", "symbols"),
 }
 _TOKEN = re.compile(r"\\math(?:bb|cal) ?\w|\\[A-Za-z]+|\\.|\S")
@@ -40,37 +61,71 @@ def entries(paper: str) -> tuple[Entry, ...]:
     found, section = read["statement"], ""
     for entry in found:
         section = entry.setdefault("section", section)
-        formulas = " ; ".join(entry.get(name, "") for name in ("printed", "reading", "corrected"))
-        entry["symbols"] = _occurring({**read.get("symbols", {}), **entry.get("symbols", {})}, formulas)
+        formulas = " ; ".join(
+            entry.get(name, "") for name in ("printed", "reading", "corrected")
+        )
+        entry["symbols"] = _occurring(
+            {**read.get("symbols", {}), **entry.get("symbols", {})}, formulas
+        )
         unknown, kind = set(entry) - FIELDS, entry.get("kind")
-        if unknown or ("id" in entry) == ("reason" in entry) or ("id" in entry and kind not in KINDS):
+        if (
+            unknown
+            or ("id" in entry) == ("reason" in entry)
+            or ("id" in entry and kind not in KINDS)
+        ):
             raise ValueError(
                 f"{paper}: the entry {entry.get('id', entry.get('place'))!r} has unknown fields, or neither "
                 f"or both of an id and a reason, or the kind {kind!r}, which is none of {', '.join(KINDS)}"
             )
-    return tuple({name: " ".join(v.split()) if isinstance(v, str) else v for name, v in e.items()} for e in found)
+    return tuple(
+        {
+            name: " ".join(v.split()) if isinstance(v, str) else v
+            for name, v in e.items()
+        }
+        for e in found
+    )
 
 
-def _occurring(symbols: Mapping[str, str], formulas: str) -> tuple[tuple[str, str], ...]:
+def _occurring(
+    symbols: Mapping[str, str], formulas: str
+) -> tuple[tuple[str, str], ...]:
     """Return the symbols that occur in formulas, with their meanings, in this order; the longest one counts."""
     text = _TOKEN.findall(_WORDS.sub(" ", formulas))
-    tokens = sorted(((_TOKEN.findall(symbol), symbol) for symbol in symbols), key=lambda pair: -len(pair[0]))
+    tokens = sorted(
+        ((_TOKEN.findall(symbol), symbol) for symbol in symbols),
+        key=lambda pair: -len(pair[0]),
+    )
     found: set[str] = set()
     at = 0
     while at < len(text):
-        size, symbol = next(((len(t), s) for t, s in tokens if text[at : at + len(t)] == t), (1, ""))
+        size, symbol = next(
+            ((len(t), s) for t, s in tokens if text[at : at + len(t)] == t), (1, "")
+        )
         found.add(symbol)
         at += size
-    return tuple((symbol, means) for symbol, means in symbols.items() if symbol in found and means)
+    return tuple(
+        (symbol, means)
+        for symbol, means in symbols.items()
+        if symbol in found and means
+    )
 
 
 def outlines() -> list[Claim]:
     """Return every claim in the papers' order, as the register tells of it, without its check: at once, without jax."""
-    return [_outline(paper, entry) for paper in PAPERS for entry in entries(paper) if "id" in entry]
+    return [
+        _outline(paper, entry)
+        for paper in PAPERS
+        for entry in entries(paper)
+        if "id" in entry
+    ]
 
 
 def claims(
-    data: Any = None, profile: str = "quick", *, papers: Collection[str] = PAPERS, only: Collection[str] | None = None
+    data: Any = None,
+    profile: str = "quick",
+    *,
+    papers: Collection[str] = PAPERS,
+    only: Collection[str] | None = None,
 ) -> list[Claim]:
     """Return every claim, in the papers' order, with settings on synthetic populations, or on a user's own.
 
@@ -83,9 +138,13 @@ def claims(
     """
     made = []
     for paper in papers:
-        chosen = [e for e in entries(paper) if "id" in e and (only is None or e["id"] in only)]
+        chosen = [
+            e for e in entries(paper) if "id" in e and (only is None or e["id"] in only)
+        ]
         if chosen:
-            scope = importlib.import_module(f"proofs_check.papers.{paper}.places").Scope(data, profile == "full")
+            scope = importlib.import_module(
+                f"proofs_check.papers.{paper}.places"
+            ).Scope(data, profile == "full")
             made += [_claim(paper, entry, scope) for entry in chosen]
     return made
 
@@ -93,7 +152,9 @@ def claims(
 def function_of(paper: str, check: str) -> Callable[..., Any]:
     """Return the function that makes a check or an enclosure, which the register names as `module:function`."""
     module, _, name = check.partition(":")
-    function: Callable[..., Any] = getattr(importlib.import_module(f"proofs_check.papers.{paper}.{module}"), name)
+    function: Callable[..., Any] = getattr(
+        importlib.import_module(f"proofs_check.papers.{paper}.{module}"), name
+    )
     return function
 
 
@@ -106,7 +167,9 @@ def _claim(paper: str, entry: Entry, scope: Any) -> Claim:
     if "undecided" in entry:
         forms["printed"] = Form(Undecided(entry["undecided"]))
     if set(forms) != set(expected):
-        raise ValueError(f"{entry['id']}: the register expects {dict(expected)}, and the forms are {sorted(forms)}")
+        raise ValueError(
+            f"{entry['id']}: the register expects {dict(expected)}, and the forms are {sorted(forms)}"
+        )
     told, enclosed = _outline(paper, entry), entry.get("enclosed", {})
     made: dict[str, Any] = {
         name: dataclasses.replace(
@@ -126,9 +189,28 @@ def _outline(paper: str, entry: Entry) -> Claim:
     formulas = {"printed": entry.get("reading", ""), "corrected": own}
     unmade = Undecided("")
     forms: dict[str, Any] = {
-        name: Form(unmade, (), expect, formulas[name]) for name, expect in entry["expected"].items()
+        name: Form(unmade, (), expect, formulas[name])
+        for name, expect in entry["expected"].items()
     }
-    same = {name: entry[name] for name in ("id", "kind", "because", "title", "section", "symbols")}
-    there = ("hypotheses", "marginal", "says", "severity", "follows", "loose", "proof", "check")
+    same = {
+        name: entry[name]
+        for name in ("id", "kind", "because", "title", "section", "symbols")
+    }
+    there = (
+        "hypotheses",
+        "marginal",
+        "says",
+        "severity",
+        "follows",
+        "loose",
+        "proof",
+        "check",
+    )
     same |= {name: entry[name] for name in there if name in entry}
-    return Claim(paper=paper, where=entry["place"], tex=entry.get("printed") or entry["corrected"], **same, **forms)
+    return Claim(
+        paper=paper,
+        where=entry["place"],
+        tex=entry.get("printed") or entry["corrected"],
+        **same,
+        **forms,
+    )

@@ -19,7 +19,18 @@ from jax import lax
 from jaxkern import checks
 from jaxkern.bounds import Bound
 from proofs_check import controls as sabotages
-from proofs_check.claim import Claim, Control, Evidence, Expectation, Form, Inequality, Rate, Setting, Statement, Tail
+from proofs_check.claim import (
+    Claim,
+    Control,
+    Evidence,
+    Expectation,
+    Form,
+    Inequality,
+    Rate,
+    Setting,
+    Statement,
+    Tail,
+)
 from proofs_check.engine import enclosures, sets
 from proofs_check.engine.adversary import Target
 from proofs_check.engine.draws import Profile
@@ -45,7 +56,10 @@ class _Trial:
 
 
 def _given(trial: _Trial, data: Any, shapes: Mapping[str, int]) -> list[Any]:
-    return [*([data] if trial.of_data else []), *([shapes["size"]] if trial.of_size else [])]
+    return [
+        *([data] if trial.of_data else []),
+        *([shapes["size"]] if trial.of_size else []),
+    ]
 
 
 def statement(
@@ -99,11 +113,15 @@ def statement(
     Raises ValueError where these do not fit together. Cost: none; nothing is drawn.
     """
     if not callable(statistic):
-        raise ValueError(f"statistic must be a function of a key, got {type(statistic).__name__}")
+        raise ValueError(
+            f"statistic must be a function of a key, got {type(statistic).__name__}"
+        )
     given = {"probability": probability, "mean": mean, "exponent": exponent}
     asked = [name for name, value in given.items() if value is not None]
     if len(asked) > 1 or (bound is None) != (asked == ["exponent"]):
-        raise ValueError(f"give a bound with a probability or a mean, or an exponent alone; got {asked or 'none'}")
+        raise ValueError(
+            f"give a bound with a probability or a mean, or an exponent alone; got {asked or 'none'}"
+        )
     if probability is not None and not 0 < probability <= 1:
         raise ValueError(f"probability must lie in (0, 1], got {probability!r}")
     if mean not in (None, "at most", "equal to"):
@@ -115,17 +133,30 @@ def statement(
     places = {setting.name: i for i, setting in enumerate(settings)}
 
     def right(setting: Setting) -> Any:
-        value = bound(*_given(trial, setting.data, setting.shapes)) if callable(bound) else bound
-        several = isinstance(value, list | tuple | np.ndarray | jax.Array) and np.ndim(value) == 1
+        value = (
+            bound(*_given(trial, setting.data, setting.shapes))
+            if callable(bound)
+            else bound
+        )
+        several = (
+            isinstance(value, list | tuple | np.ndarray | jax.Array)
+            and np.ndim(value) == 1
+        )
         if several and len(value) != len(settings):
-            raise ValueError(f"bound must be one number a setting, {len(settings)}, got {len(value)}")
+            raise ValueError(
+                f"bound must be one number a setting, {len(settings)}, got {len(value)}"
+            )
         return value[places[setting.name]] if several else value
 
     def whole(setting: Setting) -> Bound:
         value = right(setting)
         if isinstance(value, Bound):
-            if probability is not None and not math.isclose(float(value.probability), probability, rel_tol=1e-6):
-                raise ValueError(f"the bound has the probability {float(value.probability):g}, not {probability:g}")
+            if probability is not None and not math.isclose(
+                float(value.probability), probability, rel_tol=1e-6
+            ):
+                raise ValueError(
+                    f"the bound has the probability {float(value.probability):g}, not {probability:g}"
+                )
             return value
         if probability is None:
             raise ValueError("a bound that is a number needs a probability, or mean")
@@ -139,44 +170,79 @@ def statement(
     known["moment"] = None if variance is None else (lambda _: variance)
     made: Statement
     if exponent is not None:
-        made = Rate(trial, "size", exponent, width=0.1 if within is None else within, **known)
+        made = Rate(
+            trial, "size", exponent, width=0.1 if within is None else within, **known
+        )
     elif mean is not None:
-        scale: Any = (lambda setting: 0.05 * target(setting)) if within is None else (lambda _: within)
-        made = Expectation(trial, target, scale, precision=1.0, at_most=mean == "at most", **known)
+        scale: Any = (
+            (lambda setting: 0.05 * target(setting))
+            if within is None
+            else (lambda _: within)
+        )
+        made = Expectation(
+            trial, target, scale, precision=1.0, at_most=mean == "at most", **known
+        )
     else:
         made = Tail(trial, whole)
         for setting in settings:
             whole(setting)
     always = isinstance(made, Tail) and float(whole(settings[0]).probability) == 1
     if controls and not isinstance(made, Tail):
-        raise ValueError("controls are for statements with a probability; make a claim with expect='refuted'")
+        raise ValueError(
+            "controls are for statements with a probability; make a claim with expect='refuted'"
+        )
     return claim_of(
         name,
         Form(made, settings, expect or "consistent"),
-        kind="rate" if exponent is not None else "expectation" if mean else "inequality" if always else "tail bound",
-        controls=tuple(sabotages.part_of(factor, made, settings) for factor in controls if isinstance(made, Tail)),
+        kind="rate"
+        if exponent is not None
+        else "expectation"
+        if mean
+        else "inequality"
+        if always
+        else "tail bound",
+        controls=tuple(
+            sabotages.part_of(factor, made, settings)
+            for factor in controls
+            if isinstance(made, Tail)
+        ),
         **{"tex": _formula(made, settings[0], statistic, bound), **told},
     )
 
 
 def _formula(made: Statement, setting: Setting, statistic: Any, bound: Any) -> str:
     """Return what is claimed, in TeX, with the names of functions."""
-    left, right = rf"\text{{{_named(statistic)}}}", rf"\text{{{_named(bound)}}}" if callable(bound) else ""
+    left, right = (
+        rf"\text{{{_named(statistic)}}}",
+        rf"\text{{{_named(bound)}}}" if callable(bound) else "",
+    )
     match made:
         case Tail(bound=evaluate):
             limit = evaluate(setting)
             inside = rf"{left} \le {right or f'{float(limit.value):.6g}'}"
             probability = float(limit.probability)
-            return inside if probability == 1 else rf"\mathbb P({inside}) \ge {probability:g}"
+            return (
+                inside
+                if probability == 1
+                else rf"\mathbb P({inside}) \ge {probability:g}"
+            )
         case Expectation(target=target, at_most=at_most):
-            return rf"\mathbb E\, {left} " + (r"\le" if at_most else "=") + f" {right or f'{target(setting):.6g}'}"
+            return (
+                rf"\mathbb E\, {left} "
+                + (r"\le" if at_most else "=")
+                + f" {right or f'{target(setting):.6g}'}"
+            )
         case Rate(exponent=exponent):
             return rf"\mathbb E\, {left} \asymp \text{{size}}^{{{exponent:g}}}"
     raise TypeError(type(made).__name__)
 
 
 def _named(function: Any) -> str:
-    return getattr(function, "__name__", type(function).__name__).replace("_", " ").replace("<lambda>", "statistic")
+    return (
+        getattr(function, "__name__", type(function).__name__)
+        .replace("_", " ")
+        .replace("<lambda>", "statistic")
+    )
 
 
 @dataclass(frozen=True)
@@ -188,7 +254,11 @@ class _Sides:
 
     def nearest(self, params: Any) -> Any:
         """Return the projection of params."""
-        return jax.tree.map(lambda part, leaf: part(leaf), self.within, params) if self.within else params
+        return (
+            jax.tree.map(lambda part, leaf: part(leaf), self.within, params)
+            if self.within
+            else params
+        )
 
     def enclosed(self, params: Any) -> tuple[Any, Any]:
         """Return both sides in balls, at the member of the set that belongs to arrays of balls."""
@@ -196,7 +266,10 @@ class _Sides:
         def member(part: Any, leaf: Any) -> Any:
             return part.exact(leaf) if isinstance(part, sets.Set) else leaf
 
-        return self.func(jax.tree.map(member, self.within, params) if self.within else params, enclosures.xp)
+        return self.func(
+            jax.tree.map(member, self.within, params) if self.within else params,
+            enclosures.xp,
+        )
 
     def relative(self, params: Any) -> jax.Array:
         """Return left minus right over the larger magnitude, in JAX."""
@@ -217,7 +290,9 @@ class _Sides:
         """Return both sides at a place in floats, over the larger magnitude, to all digits if balls can."""
         if enclosures.available():
             with contextlib.suppress(ArithmeticError):
-                return enclosures.relative(lambda: self.enclosed(jax.tree.map(enclosures.balls, params)))
+                return enclosures.relative(
+                    lambda: self.enclosed(jax.tree.map(enclosures.balls, params))
+                )
         left, right = (float(side) for side in self.func(params, np))
         larger = max(abs(left), abs(right), np.finfo(float).tiny)
         return left / larger, right / larger
@@ -237,15 +312,22 @@ class _Sides:
 
         def member(part: Any, leaf: Any) -> bool:
             made = isinstance(part, sets.Set) and part.says
-            return bool(made) or all(map(np.array_equal, jax.tree.leaves(part(leaf)), jax.tree.leaves(leaf)))
+            return bool(made) or all(
+                map(np.array_equal, jax.tree.leaves(part(leaf)), jax.tree.leaves(leaf))
+            )
 
-        return self.within is None or all(jax.tree.leaves(jax.tree.map(member, self.within, params)))
+        return self.within is None or all(
+            jax.tree.leaves(jax.tree.map(member, self.within, params))
+        )
 
 
 def _rounded(key: jax.Array, leaf: jax.Array) -> jax.Array:
     if not jnp.issubdtype(leaf.dtype, jnp.floating):
         return leaf
-    by = jax.random.uniform(key, leaf.shape, leaf.dtype, -4, 4) * jnp.finfo(leaf.dtype).eps
+    by = (
+        jax.random.uniform(key, leaf.shape, leaf.dtype, -4, 4)
+        * jnp.finfo(leaf.dtype).eps
+    )
     return leaf * (1 + by)
 
 
@@ -300,44 +382,80 @@ def inequality(
     member = "; ".join(dict.fromkeys(part.says for part in parts if part.says))
 
     def at_random(key: jax.Array) -> list[tuple[float, Bound]]:
-        found = jax.jit(jax.vmap(lambda key: both.nearest(start(key))))(jax.random.split(key, places))
-        pairs = [both.proved(jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i]), found)) for i in range(places)]
+        found = jax.jit(jax.vmap(lambda key: both.nearest(start(key))))(
+            jax.random.split(key, places)
+        )
+        pairs = [
+            both.proved(jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i]), found))
+            for i in range(places)
+        ]
         return [(left, Bound(right, 1.0, True, name)) for left, right in pairs]
 
     def recheck(params: Any) -> Form:
         left, right = both.pair(params)
-        return Form(Inequality(lambda *_: [(left, Bound(right, 1.0, True, name))]), (Setting("the place found"),))
+        return Form(
+            Inequality(lambda *_: [(left, Bound(right, 1.0, True, name))]),
+            (Setting("the place found"),),
+        )
 
     target = Target(
         name, "printed", told.get("hypotheses") or "all that `start` and `within` allow", start, both.nearest,
         both.excess, recheck, both.enclosed, rate=rate, inside=both.inside, member=member,
     )  # fmt: skip
-    form = Form(Inequality(at_random), (Setting(f"{places} random places"),), expect or "consistent")
+    form = Form(
+        Inequality(at_random),
+        (Setting(f"{places} random places"),),
+        expect or "consistent",
+    )
     return claim_of(name, form, kind="inequality", target=target, **told)
 
 
-def claim_of(name: str, form: Form, *, kind: str, controls: tuple[Control, ...] = (), **told: Any) -> Claim:
+def claim_of(
+    name: str, form: Form, *, kind: str, controls: tuple[Control, ...] = (), **told: Any
+) -> Claim:
     """Return a claim of one form, told in words or by its name."""
     paper, _, own = name.rpartition(":")
-    words = {"paper": paper or "mine", "where": kind.capitalize(), "title": own, "tex": "", "because": ""}
-    return Claim(**{**words, "id": name, "kind": kind, "printed": form, "controls": controls, **told})
+    words = {
+        "paper": paper or "mine",
+        "where": kind.capitalize(),
+        "title": own,
+        "tex": "",
+        "because": "",
+    }
+    return Claim(
+        **{
+            **words,
+            "id": name,
+            "kind": kind,
+            "printed": form,
+            "controls": controls,
+            **told,
+        }
+    )
 
 
 def _settings(data: Any, stacked: bool, sizes: Sequence[int]) -> tuple[Setting, ...]:
     if stacked:
-        counts = {np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in jax.tree.leaves(data)}
+        counts = {
+            np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in jax.tree.leaves(data)
+        }
         if len(counts) != 1 or 0 in counts:
-            raise ValueError(f"stacked data need leaves with one and the same leading axis, got sizes {sorted(counts)}")
+            raise ValueError(
+                f"stacked data need leaves with one and the same leading axis, got sizes {sorted(counts)}"
+            )
         return tuple(
-            Setting(f"setting {i}", jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf)[i], data))
+            Setting(
+                f"setting {i}",
+                jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf)[i], data),
+            )
             for i in range(counts.pop())
         )
     sizes = [checks.count("sizes", size) for size in sizes]
     if len(set(sizes)) < len(sizes):
         raise ValueError(f"sizes must differ, got {sizes}")
-    return tuple(Setting(f"size {n}", data, {"size": float(n)}, {"size": n}) for n in sizes) or (
-        Setting("the one setting", data),
-    )
+    return tuple(
+        Setting(f"size {n}", data, {"size": float(n)}, {"size": n}) for n in sizes
+    ) or (Setting("the one setting", data),)
 
 
 @dataclass(frozen=True)
@@ -367,7 +485,11 @@ class Validation:
     def __str__(self) -> str:
         """Return the verdict as a sentence or two."""
         low, high = self.slack_limits
-        slack = "" if math.isnan(self.slack) else f" Slack {self.slack:.3g} ({low:.3g} to {high:.3g})."
+        slack = (
+            ""
+            if math.isnan(self.slack)
+            else f" Slack {self.slack:.3g} ({low:.3g} to {high:.3g})."
+        )
         return (
             f"{self.verdict}: {self.because}.{slack} {self.draws:,} draws; a true statement is refuted, and a false "
             f"one certified, with probability {self.alpha:g} at most."
@@ -424,7 +546,12 @@ def validate(
     draws = checks.count("draws", draws, minimum=2)
     claim = statement("mine:statement", statistic, bound, **claimed)
     profile = Profile("validate", draws, draws, draws, max_rare=draws, patient=True)
-    work = Work(claim, Options(profile=profile, seed=key, family_alpha=alpha), alpha, lambda: False)
+    work = Work(
+        claim,
+        Options(profile=profile, seed=key, family_alpha=alpha),
+        alpha,
+        lambda: False,
+    )
     work.advance()
     verdict, form = work.result().printed, claim.printed
     assert verdict is not None and form is not None
@@ -432,16 +559,31 @@ def validate(
     for setting, evidence in zip(form.settings, verdict.evidence, strict=True):
         sample = work.samples.first(form, setting, evidence.trials)
         slacks.append(_slack(evidence, sample, alpha / (2 * len(form.settings))))
-    least = min(slacks, key=lambda slack: math.inf if math.isnan(slack[0]) else slack[0])
+    least = min(
+        slacks, key=lambda slack: math.inf if math.isnan(slack[0]) else slack[0]
+    )
     drawn = sum(evidence.trials for evidence in verdict.evidence)
-    return Validation(verdict.status, verdict.because, least[0], least[1:], drawn, alpha, verdict.evidence)
+    return Validation(
+        verdict.status,
+        verdict.because,
+        least[0],
+        least[1:],
+        drawn,
+        alpha,
+        verdict.evidence,
+    )
 
 
-def _slack(evidence: Evidence, sample: np.ndarray, level: float) -> tuple[float, float, float]:
+def _slack(
+    evidence: Evidence, sample: np.ndarray, level: float
+) -> tuple[float, float, float]:
     """Return the slack at a setting, with its lower and its upper limit."""
     facts = evidence.facts
     if "upper" in facts and "target" in facts:  # of a mean that is at most a number
-        low, high = (facts["target"] / facts[end] if facts[end] > 0 else math.inf for end in ("upper", "lower"))
+        low, high = (
+            facts["target"] / facts[end] if facts[end] > 0 else math.inf
+            for end in ("upper", "lower")
+        )
     elif sample.size and "delta" in facts:
         low, high = slack_limits(sample, facts["bound"], facts["delta"], level)
     else:

@@ -13,10 +13,18 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if "cpu" not in (os.environ["JAX_PLATFORMS"] or "cpu"):
     os.environ["JAX_PLATFORMS"] += ",cpu"  # some tests need devices of a CPU, too
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small decompositions are slower when spread over cores
-os.environ.setdefault("PJRT_NPROC", "32")  # two decompositions at once may wait for ever in a pool of a thread a core
-os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # runs of the command leave the user's own cache alone
-os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # programs need not say which line they came from
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # small decompositions are slower when spread over cores
+os.environ.setdefault(
+    "PJRT_NPROC", "32"
+)  # two decompositions at once may wait for ever in a pool of a thread a core
+os.environ.setdefault(
+    "JAX_ENABLE_COMPILATION_CACHE", "false"
+)  # runs of the command leave the user's own cache alone
+os.environ.setdefault(
+    "JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0"
+)  # programs need not say which line they came from
 
 import jax
 import jax.numpy as jnp
@@ -27,13 +35,30 @@ from hypothesis import settings
 
 PLATFORMS = jax.config.jax_platforms
 ON_CPU = PLATFORMS == "cpu"
-os.environ["JAX_PLATFORMS"] = "cpu"  # for the processes that tests start: this one alone has an accelerator
+os.environ["JAX_PLATFORMS"] = (
+    "cpu"  # for the processes that tests start: this one alone has an accelerator
+)
 
-QUICK_TO_COMPILE = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+QUICK_TO_COMPILE = (
+    "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+)
 AS_USERS_COMPILE = {
-    *("jaxkern/test_composition", "jaxkern/test_learn", "jaxkern/test_rkhs", "jaxkern/bounds/test_concentration"),
-    *("jaxkern/bounds/test_sketching", "jaxkern/features/test_preimage", "jaxkern/features/test_standardized"),
-    *("jaxkern/kernels/test_bandwidth", "jaxkern/linalg/test_dense", "jaxkern/measures/test_measures"),
+    *(
+        "jaxkern/test_composition",
+        "jaxkern/test_learn",
+        "jaxkern/test_rkhs",
+        "jaxkern/bounds/test_concentration",
+    ),
+    *(
+        "jaxkern/bounds/test_sketching",
+        "jaxkern/features/test_preimage",
+        "jaxkern/features/test_standardized",
+    ),
+    *(
+        "jaxkern/kernels/test_bandwidth",
+        "jaxkern/linalg/test_dense",
+        "jaxkern/measures/test_measures",
+    ),
     *("jaxkern/scale/test_scale", "certify/test_time", "engine/test_draws"),
     "papers/chen2016/test_claims",
 }
@@ -52,25 +77,41 @@ CONTEXTS = threading.local()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-settings.register_profile("quick", max_examples=6, deadline=None, derandomize=True, database=None)
-settings.register_profile("fresh", max_examples=200, deadline=None, database=None, print_blob=True)
-settings.load_profile("quick")  # --hypothesis-profile=fresh comes later, and goes before
+settings.register_profile(
+    "quick", max_examples=6, deadline=None, derandomize=True, database=None
+)
+settings.register_profile(
+    "fresh", max_examples=200, deadline=None, database=None, print_blob=True
+)
+settings.load_profile(
+    "quick"
+)  # --hypothesis-profile=fresh comes later, and goes before
 
 
 def pytest_addoption(parser):
-    parser.addoption("--float32", action="store_true", help="run the property modules in single precision")
+    parser.addoption(
+        "--float32",
+        action="store_true",
+        help="run the property modules in single precision",
+    )
 
 
 @pytest.hookimpl(wrapper=True)  # before that of xdist
 def pytest_cmdline_main(config):
     if not ON_CPU:
-        config.option.numprocesses = 0  # whatever -n says: one process has the accelerator, and its memory
+        config.option.numprocesses = (
+            0  # whatever -n says: one process has the accelerator, and its memory
+        )
     return (yield)
 
 
 def pytest_sessionstart():
-    if PLATFORMS and not ON_CPU and jax.default_backend() == "cpu":  # JAX does not complain where cuda is missing
-        raise pytest.UsageError(f"JAX_PLATFORMS={PLATFORMS}, and JAX finds only a CPU; nothing was tested")
+    if (
+        PLATFORMS and not ON_CPU and jax.default_backend() == "cpu"
+    ):  # JAX does not complain where cuda is missing
+        raise pytest.UsageError(
+            f"JAX_PLATFORMS={PLATFORMS}, and JAX finds only a CPU; nothing was tested"
+        )
 
 
 def share_contexts():
@@ -91,13 +132,17 @@ def share_contexts():
 
 
 def pytest_configure(config):
-    gc.set_threshold(20_000, 20, 50)  # to look for cycles as often as Python does took a tenth of the run
+    gc.set_threshold(
+        20_000, 20, 50
+    )  # to look for cycles as often as Python does took a tenth of the run
     share_contexts()
     # Compiling takes most of the default run; the long tests have more to compute than to compile.
     is_quick = ON_CPU and config.getoption("markexpr") == "not slow"
     jax.config.update("jax_disable_most_optimizations", is_quick)
     jax.config.update("jax_debug_key_reuse", not is_quick)
-    if is_quick and jaxlib.__version__.startswith("0.10."):  # XLA aborts at flags that other versions do not know
+    if is_quick and jaxlib.__version__.startswith(
+        "0.10."
+    ):  # XLA aborts at flags that other versions do not know
         os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
     config.addinivalue_line("filterwarnings", "error")
 
@@ -110,11 +155,19 @@ def pytest_collection_modifyitems(items):
     """
     grids = {}
     for item in items:
-        if (precision := getattr(getattr(item, "callspec", None), "params", {}).get("dtype")) in ("float32", "float64"):
+        if (
+            precision := getattr(getattr(item, "callspec", None), "params", {}).get(
+                "dtype"
+            )
+        ) in ("float32", "float64"):
             others = grids.setdefault(item.nodeid.partition("[")[0], {})
-            others.setdefault(item.callspec.id.replace(precision, ""), {})[precision] = item
+            others.setdefault(item.callspec.id.replace(precision, ""), {})[
+                precision
+            ] = item
     for name, others in grids.items():
-        for place, own in enumerate(others.values(), zlib.crc32(name.rpartition(":")[2].encode())):
+        for place, own in enumerate(
+            others.values(), zlib.crc32(name.rpartition(":")[2].encode())
+        ):
             if len(own) == 2:
                 own[("float32", "float64")[place % 2]].add_marker(pytest.mark.slow)
 
@@ -133,10 +186,17 @@ def fills_memory():
     pages, most = Path("/proc/self/statm"), Path("/proc/sys/vm/max_map_count")
     if not pages.exists():
         return False
-    if most.exists() and 2 * Path("/proc/self/maps").read_bytes().count(b"\n") > int(most.read_text()):
+    if most.exists() and 2 * Path("/proc/self/maps").read_bytes().count(b"\n") > int(
+        most.read_text()
+    ):
         return True
     page = os.sysconf("SC_PAGE_SIZE")
-    share = os.sysconf("SC_PHYS_PAGES") * page // 2 // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    share = (
+        os.sysconf("SC_PHYS_PAGES")
+        * page
+        // 2
+        // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    )
     return int(pages.read_text().split()[1]) * page > min(max(share, 2**31), 2**32)
 
 
@@ -163,14 +223,19 @@ def module_name(request):
 @pytest.fixture(scope="module", autouse=True)
 def watched(module_name):
     """Refuse keys that are used twice in the modules named above."""
-    with jax.debug_key_reuse(jax.config.jax_debug_key_reuse or module_name in WATCHES_KEYS):
+    with jax.debug_key_reuse(
+        jax.config.jax_debug_key_reuse or module_name in WATCHES_KEYS
+    ):
         yield
 
 
 @pytest.fixture(scope="module", autouse=True)
 def optimised(module_name):
     """Compile the modules named above with the optimisations that users have."""
-    if not jax.config.read("jax_disable_most_optimizations") or module_name not in AS_USERS_COMPILE:
+    if (
+        not jax.config.read("jax_disable_most_optimizations")
+        or module_name not in AS_USERS_COMPILE
+    ):
         yield
         return
     jax.config.update("jax_disable_most_optimizations", False)
@@ -216,7 +281,9 @@ def few_patients(monkeypatch):
     from sklearn import datasets, utils
 
     table = datasets.load_breast_cancer()
-    few = utils.Bunch(**table | {word: table[word][:150] for word in ("data", "target")})
+    few = utils.Bunch(
+        **table | {word: table[word][:150] for word in ("data", "target")}
+    )
     monkeypatch.setattr(datasets, "load_breast_cancer", lambda: few)
 
 

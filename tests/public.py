@@ -45,10 +45,24 @@ from jaxkern.bounds import concentration, fourier
 TABLE = {}
 
 MODULES = (
-    *("kernels", "gram", "measures", "problems", "rkhs", "landmarks", "features", "audit", "scale", "kmeans"),
+    *(
+        "kernels",
+        "gram",
+        "measures",
+        "problems",
+        "rkhs",
+        "landmarks",
+        "features",
+        "audit",
+        "scale",
+        "kmeans",
+    ),
     "regression",
     *("clustering", "learn", "metrics", "frequent_directions", "io"),
-    *(f"bounds.{topic}" for topic in ("sketching", "fourier", "streaming", "concentration")),
+    *(
+        f"bounds.{topic}"
+        for topic in ("sketching", "fourier", "streaming", "concentration")
+    ),
 )
 LONG = {  # to compile; their own modules map them, too
     "audit.sampled_distance_error",
@@ -123,8 +137,15 @@ class Operation:
         """Return what is the same wherever and however a program of the function runs."""
         if self.program:
             return self.program(case)
-        made = {word: value for word, (value, _) in self.make(case).items() if word not in self.unsteady}
-        return {word: products(value) if word in self.turned else value for word, value in made.items()}
+        made = {
+            word: value
+            for word, (value, _) in self.make(case).items()
+            if word not in self.unsteady
+        }
+        return {
+            word: products(value) if word in self.turned else value
+            for word, value in made.items()
+        }
 
 
 def parts(result, **shapes):
@@ -160,7 +181,9 @@ def finite(values):
 def within(word, values, low, high, slack=0.0):
     """Yield a complaint if a number that is finite lies outside [low - slack, high + slack]."""
     values = finite(values)
-    if values.size and not (values.min() >= low - slack and values.max() <= high + slack):
+    if values.size and not (
+        values.min() >= low - slack and values.max() <= high + slack
+    ):
         yield f"{word} in [{values.min():.9g}, {values.max():.9g}], not in [{low:.9g}, {high:.9g}] +- {slack:.3g}"
 
 
@@ -208,8 +231,20 @@ def sup(c):
     return 2.5 if c.kernel_name == "scaled" else 2.0 if c.kernel_name == "sum" else 1.0
 
 
-STATIONARY = ("gaussian", "laplacian", "exponential", "cauchy", "matern32", "matern52", "sum", "product", "scaled")
-EVERY = tuple(name for name in KERNELS if name != "scaled matern32")  # that one is for examples of Fourier features
+STATIONARY = (
+    "gaussian",
+    "laplacian",
+    "exponential",
+    "cauchy",
+    "matern32",
+    "matern52",
+    "sum",
+    "product",
+    "scaled",
+)
+EVERY = tuple(
+    name for name in KERNELS if name != "scaled matern32"
+)  # that one is for examples of Fourier features
 PSD = tuple(name for name in EVERY if name != "distance")
 
 
@@ -221,12 +256,21 @@ def check_value(c, v):
 
 
 def kernel_entry(name, kernel_name):
-    words = {"words": ("x", "y"), "kernels": (kernel_name,), "used": 1, "skips": ("stacked",)}
+    words = {
+        "words": ("x", "y"),
+        "kernels": (kernel_name,),
+        "used": 1,
+        "skips": ("stacked",),
+    }
 
     @op(f"kernels.{name}", check_value, shows_infinity=False, overflows=True, **words)
     def _(c):
         x, y, kernel = c.x, c.Y[0], c.kernel
-        return {"K": (kernel(x, y), ()), "K'": (kernel(y, x), ()), "diagonal": (kernel(x, x), ())}
+        return {
+            "K": (kernel(x, y), ()),
+            "K'": (kernel(y, x), ()),
+            "diagonal": (kernel(x, x), ()),
+        }
 
 
 for _name in EVERY:
@@ -235,7 +279,12 @@ for _name in EVERY:
 
 for _name in ("as_kernel", "psd_kernel"):
 
-    @op(f"kernels.{_name}", lambda c, v: within("K", v["K"], 0, 1), kernels=("user",), shows_infinity=False)
+    @op(
+        f"kernels.{_name}",
+        lambda c, v: within("K", v["K"], 0, 1),
+        kernels=("user",),
+        shows_infinity=False,
+    )
     def _(c, name=_name):
         return {"K": (gram.gram(getattr(kernels, name)(user), c.X), (c.n, c.n))}
 
@@ -251,7 +300,13 @@ def check_lipschitz(c, v):
     yield from within("L", v["L"], 0, 2.5 * 2 * c.dim**0.5 / c.lengthscale)
 
 
-@op("kernels.lipschitz", check_lipschitz, kernels=STATIONARY, hides="a constant", points=False)
+@op(
+    "kernels.lipschitz",
+    check_lipschitz,
+    kernels=STATIONARY,
+    hides="a constant",
+    points=False,
+)
 def _(c):
     return {"L": (jnp.asarray(kernels.lipschitz(c.kernel, dim=c.dim), c.dtype), ())}
 
@@ -260,21 +315,47 @@ def distances(c):
     points = np.float64(c.plain)
     with np.errstate(all="ignore"):
         largest = np.abs(points).max() or 1.0
-        gaps = np.linalg.norm((points[:, None] - points[None]) / largest, axis=2) * largest
+        gaps = (
+            np.linalg.norm((points[:, None] - points[None]) / largest, axis=2) * largest
+        )
     return gaps[np.triu_indices(c.n, 1)]
 
 
 def check_quantile(c, v):
-    if c.family in ("plain", "offset 1e3", "offset 1e6", "scale 1e6", "scale 1e-6", "near-duplicates", "few values"):
+    if c.family in (
+        "plain",
+        "offset 1e3",
+        "offset 1e6",
+        "scale 1e6",
+        "scale 1e-6",
+        "near-duplicates",
+        "few values",
+    ):
         apart = distances(c)
         # A squared distance is kept to 100 eps by the products, and to (dim + 4) eps by the sums.
         slack = (100 + c.dim) * c.eps
-        yield from near("median distance", v["median"], np.quantile(apart, 0.5), slack * np.quantile(apart, 0.5))
-        yield from near("first decile", v["decile"], np.quantile(apart, float(c.share)), slack * apart.max())
+        yield from near(
+            "median distance",
+            v["median"],
+            np.quantile(apart, 0.5),
+            slack * np.quantile(apart, 0.5),
+        )
+        yield from near(
+            "first decile",
+            v["decile"],
+            np.quantile(apart, float(c.share)),
+            slack * apart.max(),
+        )
     yield from within("quantile", v["median"], 0, np.inf)
 
 
-@op("kernels.quantile_lengthscale", check_quantile, least=2, overflows=True, shows_infinity=False)
+@op(
+    "kernels.quantile_lengthscale",
+    check_quantile,
+    least=2,
+    overflows=True,
+    shows_infinity=False,
+)
 def _(c):
     X = c.X
     return {
@@ -284,16 +365,32 @@ def _(c):
 
 
 def check_sampled(c, v):
-    if c.n >= 2 and c.family not in ("tiny", "huge", "subnormal", "tiny squared", "huge squared", "nan", "infinity"):
+    if c.n >= 2 and c.family not in (
+        "tiny",
+        "huge",
+        "subnormal",
+        "tiny squared",
+        "huge squared",
+        "nan",
+        "infinity",
+    ):
         apart = finite(distances(c))
         if apart.size:
             slack = (4 + c.dim) * c.eps * apart.max()
             yield from within("quantile", v["median"], apart.min(), apart.max(), slack)
 
 
-@op("kernels.sampled_quantile_lengthscale", check_sampled, least=2, overflows=True, hides="pairs are drawn")
+@op(
+    "kernels.sampled_quantile_lengthscale",
+    check_sampled,
+    least=2,
+    overflows=True,
+    hides="pairs are drawn",
+)
 def _(c):
-    return {"median": (kernels.sampled_quantile_lengthscale(c.key, c.X, num_pairs=20), ())}
+    return {
+        "median": (kernels.sampled_quantile_lengthscale(c.key, c.X, num_pairs=20), ())
+    }
 
 
 def check_gram(c, v):
@@ -316,7 +413,10 @@ def check_gram(c, v):
 @op("gram.gram", check_gram, kernels=EVERY, shows_infinity=False, overflows=True)
 def _(c):
     X = c.X
-    return {"K": (gram.gram(c.kernel, X), (c.n, c.n)), "K(X, Y)": (gram.gram(c.kernel, X, c.Y), (c.n, c.n + 1))}
+    return {
+        "K": (gram.gram(c.kernel, X), (c.n, c.n)),
+        "K(X, Y)": (gram.gram(c.kernel, X, c.Y), (c.n, c.n + 1)),
+    }
 
 
 def check_rounding(c, v):
@@ -336,12 +436,25 @@ def check_product(c, v):
         yield from within("K V", v["K V"], -1, 1, 4 * c.n * c.eps)
 
 
-@op("gram.gram_matmul", check_product, kernels=EVERY, least=0, shows_infinity=False, overflows=True)
+@op(
+    "gram.gram_matmul",
+    check_product,
+    kernels=EVERY,
+    least=0,
+    shows_infinity=False,
+    overflows=True,
+)
 def _(c):
     X = c.X
     weights = jnp.ones(c.n + 1, c.dtype) / (c.n + 1)
-    own = {} if c.n == 0 else {"K w": (gram.gram_matmul(c.kernel, X, None, c.shares), (c.n,))}
-    return own | {"K V": (gram.gram_matmul(c.kernel, X, c.Y, weights, block_size=5), (c.n,))}
+    own = (
+        {}
+        if c.n == 0
+        else {"K w": (gram.gram_matmul(c.kernel, X, None, c.shares), (c.n,))}
+    )
+    return own | {
+        "K V": (gram.gram_matmul(c.kernel, X, c.Y, weights, block_size=5), (c.n,))
+    }
 
 
 def check_center(c, v):
@@ -368,10 +481,21 @@ def check_distance(c, v):
         # Relative to itself, however close: 2 (d + 4) roundings, and the exponent's again.
         slack = 2 * (c.dim**0.5 + 8) * c.eps * wanted
         # Squares below the normal range are rounded to it, or flushed to zero.
-        yield from near("distance", v["distance"], wanted, slack + 4 * (c.dim * float(np.finfo(c.dtype).tiny)) ** 0.5)
+        yield from near(
+            "distance",
+            v["distance"],
+            wanted,
+            slack + 4 * (c.dim * float(np.finfo(c.dtype).tiny)) ** 0.5,
+        )
 
 
-@op("gram.kernel_distance", check_distance, kernels=PSD, shows_infinity=False, overflows=True)
+@op(
+    "gram.kernel_distance",
+    check_distance,
+    kernels=PSD,
+    shows_infinity=False,
+    overflows=True,
+)
 def _(c):
     X, Y = c.X, c.Y[: c.n]
     return {
@@ -390,15 +514,29 @@ def _(c):
 )
 def _(c):
     law = measures.Discrete(c.X, c.shares)
-    return {"draws": (law.sample(c.key, num_points=5), (5, c.dim)), "total": (law.total, ())}
+    return {
+        "draws": (law.sample(c.key, num_points=5), (5, c.dim)),
+        "total": (law.total, ()),
+    }
 
 
 def check_grid(c, v):
     yield from near("mass", v["weights"].sum(), 1, 20 * c.eps)
-    yield from near("variance", (v["weights"] * (v["points"][:, 0] / c.lengthscale) ** 2).sum(), 1, 1e-5)
+    yield from near(
+        "variance",
+        (v["weights"] * (v["points"][:, 0] / c.lengthscale) ** 2).sum(),
+        1,
+        1e-5,
+    )
 
 
-@op("measures.gaussian_grid", check_grid, words=("std",), points=False, hides="a grid of its own")
+@op(
+    "measures.gaussian_grid",
+    check_grid,
+    words=("std",),
+    points=False,
+    hides="a grid of its own",
+)
 def _(c):
     law = measures.gaussian_grid(33, std=c.length, dtype=c.dtype)
     return {"points": (law.points, (33, 1)), "weights": (law.weights, (33,))}
@@ -407,7 +545,9 @@ def _(c):
 def check_spectrum(c, v):
     yield from within("eigenvalues", v["eigenvalues"], 0, 1, 4 * c.eps)
     yield from descending("eigenvalues", v["eigenvalues"])
-    yield from near("trace", v["trace"], 1, 48 * c.eps * (1 + min(np.exp(2) / c.lengthscale, 1e3)))
+    yield from near(
+        "trace", v["trace"], 1, 48 * c.eps * (1 + min(np.exp(2) / c.lengthscale, 1e3))
+    )
     yield from within("effective rank", v["rank"], 1, np.inf, 8 * c.eps)
 
 
@@ -437,9 +577,16 @@ def _(c):
     return spectrum_values(measures.gaussian_spectrum(c.length, stds))
 
 
-@op("measures.GaussianSpectrum", points=False, hides="numbers of its own", overflows=True)
+@op(
+    "measures.GaussianSpectrum",
+    points=False,
+    hides="numbers of its own",
+    overflows=True,
+)
 def _(c):
-    law = measures.GaussianSpectrum(c.shares if c.n else jnp.ones(1, c.dtype), c.numbers(max(c.n, 1)) ** 2 / 100)
+    law = measures.GaussianSpectrum(
+        c.shares if c.n else jnp.ones(1, c.dtype), c.numbers(max(c.n, 1)) ** 2 / 100
+    )
     return {"trace": (law.trace(3), ()), "norm": (law.op_norm(), ())}
 
 
@@ -453,21 +600,39 @@ def check_mean(c, v):
 
 
 def noise_entry(name, make, **words):
-    @op(f"measures.{name}", check_mean, words=("means", "U"), shows_infinity=False, overflows=True, **words)
+    @op(
+        f"measures.{name}",
+        check_mean,
+        words=("means", "U"),
+        shows_infinity=False,
+        overflows=True,
+        **words,
+    )
     def _(c):
         noise, X = make(c), c.X
-        return {"E K": (measures.mean_kernel(c.kernel, X, noise), (c.n, c.n)), "norms": (noise.op_norm(X), (c.n,))}
+        return {
+            "E K": (measures.mean_kernel(c.kernel, X, noise), (c.n, c.n)),
+            "norms": (noise.op_norm(X), (c.n,)),
+        }
 
 
 noise_entry("IsotropicNoise", lambda c: measures.IsotropicNoise(c.shares))
 noise_entry("RadialNoise", lambda c: measures.RadialNoise(c.shares))
 noise_entry("DiagonalNoise", lambda c: measures.DiagonalNoise(c.numbers(c.dim) ** 2))
 noise_entry(
-    "GeneralNoise", lambda c: measures.GeneralNoise(jnp.eye(c.dim, dtype=c.dtype) * 0.5 + 0.25 / c.dim), widest=3
+    "GeneralNoise",
+    lambda c: measures.GeneralNoise(jnp.eye(c.dim, dtype=c.dtype) * 0.5 + 0.25 / c.dim),
+    widest=3,
 )
 
 
-@op("measures.mean_gaussian_kernel", check_mean, words=("means",), shows_infinity=False, overflows=True)
+@op(
+    "measures.mean_gaussian_kernel",
+    check_mean,
+    words=("means",),
+    shows_infinity=False,
+    overflows=True,
+)
 def _(c):
     return {"E K": (measures.mean_gaussian_kernel(c.X, c.shares, c.length), (c.n, c.n))}
 
@@ -477,14 +642,33 @@ def check_mean_distance(c, v):
     yield from near("diagonal", np.diagonal(v["E d"]), 0, 0)
 
 
-@op("measures.mean_kernel", check_mean_distance, words=("means",), shows_infinity=False, overflows=True)
+@op(
+    "measures.mean_kernel",
+    check_mean_distance,
+    words=("means",),
+    shows_infinity=False,
+    overflows=True,
+)
 def _(c):
-    return {"E d": (measures.mean_kernel(kernels.Distance(), c.X, c.shares), (c.n, c.n))}
+    return {
+        "E d": (measures.mean_kernel(kernels.Distance(), c.X, c.shares), (c.n, c.n))
+    }
 
 
-@op("measures.mean_kernel_between", check_mean, words=("U", "V"), shows_infinity=False, overflows=True)
+@op(
+    "measures.mean_kernel_between",
+    check_mean,
+    words=("U", "V"),
+    shows_infinity=False,
+    overflows=True,
+)
 def _(c):
-    return {"E K(U, V)": (measures.mean_kernel_between(c.kernel, c.X, c.Y, 0.5), (c.n, c.n + 1))}
+    return {
+        "E K(U, V)": (
+            measures.mean_kernel_between(c.kernel, c.X, c.Y, 0.5),
+            (c.n, c.n + 1),
+        )
+    }
 
 
 def check_log_mgf(c, v):
@@ -495,9 +679,18 @@ def check_log_mgf(c, v):
     yield from within("log psi - |u|", np.float64(v["log psi"]) - u, -np.inf, 0, slack)
 
 
-@op("measures.log_sphere_mgf", check_log_mgf, words=("u",), least=0, skips=ANY_SHAPE, overflows=True)
+@op(
+    "measures.log_sphere_mgf",
+    check_log_mgf,
+    words=("u",),
+    least=0,
+    skips=ANY_SHAPE,
+    overflows=True,
+)
 def _(c):
-    return {"log psi": (measures.log_sphere_mgf(c.X, max(min(c.dim, 5), 1)), c.plain.shape)}
+    return {
+        "log psi": (measures.log_sphere_mgf(c.X, max(min(c.dim, 5), 1)), c.plain.shape)
+    }
 
 
 @op("measures.sphere_mgf", lambda c, v: within("psi", v["psi"], 1, np.inf, 4 * c.eps), words=("u",), least=0,
@@ -515,7 +708,12 @@ for _name, _law in {
     "SkewedLaw": lambda c: problems.SkewedLaw(1 + c.share),
 }.items():
 
-    @op(f"problems.{_name}", words=("means",), hides="rows are drawn around each mean", shows_infinity=False)
+    @op(
+        f"problems.{_name}",
+        words=("means",),
+        hides="rows are drawn around each mean",
+        shows_infinity=False,
+    )
     def _(c, law=_law):
         problem = problems.perturb(c.key, c.X, c.shares, law=law(c))
         draws = law(c).sample(c.other_key, num_points=5, dim=c.dim, dtype=c.dtype)
@@ -544,16 +742,31 @@ def _(c):
 
 
 def sampler_entry(name, width, given):
-    words = {"words": ("noise", "radii", "zeta", "radius"), "points": False, "hides": "it draws its own points"}
+    words = {
+        "words": ("noise", "radii", "zeta", "radius"),
+        "points": False,
+        "hides": "it draws its own points",
+    }
 
-    @op(f"problems.{name}", lambda c, v: whole("labels", v["labels"], 0, 3), overflows=True, **words)
+    @op(
+        f"problems.{name}",
+        lambda c, v: whole("labels", v["labels"], 0, 3),
+        overflows=True,
+        **words,
+    )
     def _(c):
         n = max(c.n, 1)
-        problem = getattr(problems, name)(c.key, num_points=n, dtype=c.dtype, **given(c))
+        problem = getattr(problems, name)(
+            c.key, num_points=n, dtype=c.dtype, **given(c)
+        )
         return parts(problem, points=(n, width), labels=(n,))
 
 
-sampler_entry("nested_spheres", 3, lambda c: dict(dim=3, radii=(1.0, c.length), noise=c.length, radial=True))
+sampler_entry(
+    "nested_spheres",
+    3,
+    lambda c: dict(dim=3, radii=(1.0, c.length), noise=c.length, radial=True),
+)
 sampler_entry("circles", 2, lambda c: dict(noise=c.length))
 for _name in ("cluster_in_cluster", "crescent_full_moon"):
     sampler_entry(_name, 2, lambda c: dict(radius=c.length))
@@ -564,7 +777,13 @@ sampler_entry("random_noisy", 3, lambda c: dict(dim=3, signal_dim=2, zeta=c.leng
     skips=("None",), shows_infinity=False)  # fmt: skip
 def _(c):
     problem = problems.gaussian_mixture(
-        c.key, num_points=2 * c.n, dim=c.dim, num_clusters=c.n, centers=c.X, noise=0.5, dtype=c.dtype
+        c.key,
+        num_points=2 * c.n,
+        dim=c.dim,
+        num_clusters=c.n,
+        centers=c.X,
+        noise=0.5,
+        dtype=c.dtype,
     )
     return parts(problem, points=(2 * c.n, c.dim), labels=(2 * c.n,))
 
@@ -587,7 +806,12 @@ def _(c):
 
 def check_section(c, v):
     yield from within("K", v["values"], 0, 1, 4 * c.eps)
-    yield from near("diagonal", np.diagonal(v["own"]), 1, 4 * c.eps + 4 * c.eps * (1 + c.dim**0.5) * min(c.reach, 1e9))
+    yield from near(
+        "diagonal",
+        np.diagonal(v["own"]),
+        1,
+        4 * c.eps + 4 * c.eps * (1 + c.dim**0.5) * min(c.reach, 1e9),
+    )
 
 
 @op("rkhs.section", check_section, words=("points",))
@@ -598,27 +822,44 @@ def _(c):
 
 def check_inner(c, v):
     # Cauchy and Schwarz, with the rounding of the sums of |weights|, of which K is at most 1.
-    sizes = [np.float64(np.abs(np.asarray(w)).sum(axis=0)) for w in (c.numbers(c.n, 2, salt=1), c.numbers(c.n + 1, 2))]
+    sizes = [
+        np.float64(np.abs(np.asarray(w)).sum(axis=0))
+        for w in (c.numbers(c.n, 2, salt=1), c.numbers(c.n + 1, 2))
+    ]
     slack = 8 * (c.n + 1) * c.eps * sizes[0][:, None] * sizes[1][None, :]
     product = v["|f|"][:, None] * v["|g|"][None, :]
     # In products of centred points K itself is rounded by eps times the squared reach.
-    rounding = min(4 * (4 + c.dim**0.5) * c.eps * c.reach, 1.0) if np.isfinite(c.reach) else 1.0
+    rounding = (
+        min(4 * (4 + c.dim**0.5) * c.eps * c.reach, 1.0)
+        if np.isfinite(c.reach)
+        else 1.0
+    )
     slack = slack + rounding * sizes[0][:, None] * sizes[1][None, :]
     root = np.sqrt(slack) * (1 + np.sqrt(np.maximum(product, slack)))
-    yield from within("<f, g> - |f| |g|", np.abs(v["<f, g>"]) - product - root, -np.inf, 0)
+    yield from within(
+        "<f, g> - |f| |g|", np.abs(v["<f, g>"]) - product - root, -np.inf, 0
+    )
 
 
 def inner_values(c):
     f = rkhs.Function(c.kernel, c.X, c.numbers(c.n, 2, salt=1))
     g = function(c)
-    return {"<f, g>": (rkhs.inner(f, g), (2, 2)), "|f|": (rkhs.norm(f), (2,)), "|g|": (rkhs.norm(g), (2,))}
+    return {
+        "<f, g>": (rkhs.inner(f, g), (2, 2)),
+        "|f|": (rkhs.norm(f), (2,)),
+        "|g|": (rkhs.norm(g), (2,)),
+    }
 
 
-op("rkhs.inner", check_inner, words=("points",), kernels=("gaussian", "matern32"))(inner_values)
+op("rkhs.inner", check_inner, words=("points",), kernels=("gaussian", "matern32"))(
+    inner_values
+)
 
 
 def check_norm(c, v):
-    yield from within("|f|", v["|f|"], 0, np.float64(np.abs(np.asarray(c.numbers(c.n))).sum()), 1e-3)
+    yield from within(
+        "|f|", v["|f|"], 0, np.float64(np.abs(np.asarray(c.numbers(c.n))).sum()), 1e-3
+    )
 
 
 @op("rkhs.norm", check_norm, words=("points",))
@@ -670,14 +911,19 @@ def _(c):
 
 @op("rkhs.draw_gaussian", words=("points",))
 def _(c):
-    draws = rkhs.draw_gaussian(c.key, rkhs.Covariance(c.kernel, c.X), power=2, num_draws=2)
+    draws = rkhs.draw_gaussian(
+        c.key, rkhs.Covariance(c.kernel, c.X), power=2, num_draws=2
+    )
     return {"values": (draws(c.Y), (c.n + 1, 2)), "weights": (draws.weights, (c.n, 2))}
 
 
 @op("rkhs.RandomProjection", words=("points",))
 def _(c):
     theta = rkhs.RandomProjection(c.key, rkhs.Covariance(c.kernel, c.X), num_features=4)
-    return {"theta f": (theta(function(c)), (2, 4)), "adjoint": (theta.adjoint(c.numbers(4))(c.Y), (c.n + 1,))}
+    return {
+        "theta f": (theta(function(c)), (2, 4)),
+        "adjoint": (theta.adjoint(c.numbers(4))(c.Y), (c.n + 1,)),
+    }
 
 
 DRAWN = "rows of the points are returned as they are, missing entries with them; which ones are drawn says nothing"
@@ -691,14 +937,25 @@ def check_landmarks(c, v):
 def landmark_entry(name, choose):
     hides, limited = DRAWN if name == "uniform" else "", name != "kmeans_plus_plus"
 
-    @op(f"landmarks.{name}", check_landmarks, hides=hides, shows_infinity=not limited, overflows=True)
+    @op(
+        f"landmarks.{name}",
+        check_landmarks,
+        hides=hides,
+        shows_infinity=not limited,
+        overflows=True,
+    )
     def _(c):
         return {"rows": (choose(c), (c.few, c.dim))}
 
 
 landmark_entry("uniform", lambda c: landmarks.uniform(c.key, c.X, num_landmarks=c.few))
-landmark_entry("kmeans_plus_plus", lambda c: landmarks.kmeans_plus_plus(c.key, c.X, num_landmarks=c.few))
-landmark_entry("leverage", lambda c: landmarks.leverage(c.key, c.kernel, c.X, num_landmarks=c.few))
+landmark_entry(
+    "kmeans_plus_plus",
+    lambda c: landmarks.kmeans_plus_plus(c.key, c.X, num_landmarks=c.few),
+)
+landmark_entry(
+    "leverage", lambda c: landmarks.leverage(c.key, c.kernel, c.X, num_landmarks=c.few)
+)
 
 
 def check_pivots(c, v):
@@ -709,11 +966,20 @@ def check_pivots(c, v):
     yield from near("trace", v["trace"], c.n, 8 * c.n * c.eps)
 
 
-@op("landmarks.pivoted_cholesky", check_pivots, overflows=True, unsteady=("trace_residual",))
+@op(
+    "landmarks.pivoted_cholesky",
+    check_pivots,
+    overflows=True,
+    unsteady=("trace_residual",),
+)
 def _(c):
-    found = landmarks.pivoted_cholesky(c.key, c.kernel, c.X, tolerance=0.05, max_landmarks=c.few)
+    found = landmarks.pivoted_cholesky(
+        c.key, c.kernel, c.X, tolerance=0.05, max_landmarks=c.few
+    )
     chosen = landmarks.pivoted_cholesky(c.key, c.kernel, c.X, num_landmarks=c.few)
-    scalars = parts(found, num_landmarks=(), trace_residual=(), trace=(), reached=(), exhausted=())
+    scalars = parts(
+        found, num_landmarks=(), trace_residual=(), trace=(), reached=(), exhausted=()
+    )
     used = jnp.where(found.weights[:, None] > 0, found.landmarks, chosen)
     return {"rows": (chosen, (c.few, c.dim)), "used": (used, (c.few, c.dim)), **scalars}
 
@@ -725,10 +991,19 @@ def check_reservoir(c, v):
     yield from rows_of(c, v["rows"][: min(seen, 5)])
 
 
-@op("landmarks.reservoir", check_reservoir, least=0, words=("rows",), hides=DRAWN, gradient=False)
+@op(
+    "landmarks.reservoir",
+    check_reservoir,
+    least=0,
+    words=("rows",),
+    hides=DRAWN,
+    gradient=False,
+)
 def _(c):
     init, update, merge = landmarks.reservoir(num_landmarks=5)
-    state = merge(update(init(c.key, c.dim, c.dtype), c.X), init(c.other_key, c.dim, c.dtype))
+    state = merge(
+        update(init(c.key, c.dim, c.dtype), c.X), init(c.other_key, c.dim, c.dtype)
+    )
     return {"rows": (state.points, (5, c.dim)), "seen": (state.seen, ())}
 
 
@@ -760,7 +1035,11 @@ def _(c):
 @op("features.kernel_jl", words=("landmarks",), kernels=("gaussian", "laplacian"))
 def _(c):
     phi = features.kernel_jl(c.key, c.kernel, c.X, num_features=4, centered=True)
-    return {"Z": (phi(c.Y), (c.n + 1, 4)), "none": (phi(c.Y[:0]), (0, 4)), "embed": (phi.embed(function(c)), (2, 4))}
+    return {
+        "Z": (phi(c.Y), (c.n + 1, 4)),
+        "none": (phi(c.Y[:0]), (0, 4)),
+        "embed": (phi.embed(function(c)), (2, 4)),
+    }
 
 
 def check_pca(c, v):
@@ -776,7 +1055,9 @@ def check_pca(c, v):
 @op("features.kernel_pca", check_pca, words=("landmarks",), turned=("Z",))
 def _(c):
     phi = features.kernel_pca(c.kernel, c.X, num_components=c.few)
-    return parts(phi, eigenvalues=(c.few,), total_variance=(), explained_variance_ratio=(c.few,)) | {
+    return parts(
+        phi, eigenvalues=(c.few,), total_variance=(), explained_variance_ratio=(c.few,)
+    ) | {
         "Z": (phi(c.Y), (c.n + 1, c.few)),
         "residual": (phi.reconstruction_residual(c.Y), (c.n + 1,)),
         "none": (phi.reconstruction_residual(c.Y[:0]), (0,)),
@@ -788,7 +1069,9 @@ def _(c):
 def _(c):
     phi = features.kernel_pca(c.kernel, c.X, num_components=c.few)
     found = features.preimage(phi, phi(c.Y), num_steps=5)
-    return parts(found, points=(c.n + 1, c.dim), residual=(c.n + 1,), converged=(c.n + 1,))
+    return parts(
+        found, points=(c.n + 1, c.dim), residual=(c.n + 1,), converged=(c.n + 1,)
+    )
 
 
 def check_fourier(c, v):
@@ -800,18 +1083,24 @@ def fourier_entry(name, kernel_names, width, **words):
     @op(f"features.{name}", check_fourier, **words, least=0, kernels=kernel_names, skips=("stacked",), overflows=True,
         example={"kernel_name": "scaled matern32"})  # fmt: skip
     def _(c):
-        phi = getattr(features, name)(c.key, c.kernel, c.dim, num_frequencies=4, dtype=c.dtype)
+        phi = getattr(features, name)(
+            c.key, c.kernel, c.dim, num_frequencies=4, dtype=c.dtype
+        )
         return {"Z": (phi(c.X), (*c.plain.shape[:-1], width))}
 
 
 fourier_entry("paired_fourier", ("gaussian", "laplacian", "cauchy"), 8)
 fourier_entry("shifted_fourier", ("gaussian",), 4)
-fourier_entry("orthogonal_fourier", ("gaussian", "matern52"), 8, widest=3)  # it takes dim^3 to draw
+fourier_entry(
+    "orthogonal_fourier", ("gaussian", "matern52"), 8, widest=3
+)  # it takes dim^3 to draw
 fourier_entry("fastfood", ("gaussian", "exponential"), 8)
 
 
 def fourier_map(c):
-    return features.paired_fourier(c.key, c.kernel, c.dim, num_frequencies=4, dtype=c.dtype)
+    return features.paired_fourier(
+        c.key, c.kernel, c.dim, num_frequencies=4, dtype=c.dtype
+    )
 
 
 def check_feature_pca(c, v):
@@ -824,7 +1113,9 @@ def check_feature_pca(c, v):
 def _(c):
     few = min(c.n, 4)
     pca = features.random_feature_pca(fourier_map(c), c.X, num_components=few)
-    return {"Z": (pca(c.Y), (c.n + 1, few))} | parts(pca, eigenvalues=(few,), explained_variance_ratio=(few,))
+    return {"Z": (pca(c.Y), (c.n + 1, few))} | parts(
+        pca, eigenvalues=(few,), explained_variance_ratio=(few,)
+    )
 
 
 @op("features.as_map", check_fourier, least=0, skips=("stacked",), overflows=True)
@@ -835,7 +1126,9 @@ def _(c):
 def standardized_map(c):
     mean, spread = jnp.mean(c.Y, axis=0), 1 + jnp.std(c.Y, axis=0)
     kernel = kernels.Gaussian(jnp.asarray(c.ratio, c.dtype))
-    phi = features.paired_fourier(c.key, kernel, c.dim, num_frequencies=4, dtype=c.dtype)
+    phi = features.paired_fourier(
+        c.key, kernel, c.dim, num_frequencies=4, dtype=c.dtype
+    )
     return features.standardized(phi, mean, spread)
 
 
@@ -844,10 +1137,21 @@ def _(c):
     return {"Z": (standardized_map(c)(c.X), (*c.plain.shape[:-1], 8))}
 
 
-NUMBERS_OF_TABLES = ("float16", "int32", "whole numbers in a list", "uint8", "bool", "big-endian", "objects", "stacked")
+NUMBERS_OF_TABLES = (
+    "float16",
+    "int32",
+    "whole numbers in a list",
+    "uint8",
+    "bool",
+    "big-endian",
+    "objects",
+    "stacked",
+)
 
 
-@op("features.TableMap", check_fourier, least=0, skips=NUMBERS_OF_TABLES, overflows=True)
+@op(
+    "features.TableMap", check_fourier, least=0, skips=NUMBERS_OF_TABLES, overflows=True
+)
 def _(c):
     columns = tuple(map(str, range(c.dim)))
     phi = features.TableMap(standardized_map(c), columns, (tuple(range(c.dim)),))
@@ -861,14 +1165,25 @@ def check_stream(c, v):
 
 
 def stream_values(c, phi):
-    own = parts(phi, eigenvalues=(2,), shrinkage=(), variances=(2,), residual=(), finite=())
+    own = parts(
+        phi, eigenvalues=(2,), shrinkage=(), variances=(2,), residual=(), finite=()
+    )
     return {"Z": (phi(c.Y), (c.n + 1, 2))} | own
 
 
-@op("features.streaming_pca", check_stream, least=0, overflows=True, gradient=False, turned=("Z",))
+@op(
+    "features.streaming_pca",
+    check_stream,
+    least=0,
+    overflows=True,
+    gradient=False,
+    turned=("Z",),
+)
 def _(c):
     pca = features.streaming_pca(fourier_map(c), sketch_size=3, centered=True)
-    state = pca.merge(pca.update(pca.init(c.dtype), c.X, c.shares), pca.update(pca.init(c.dtype), c.Y))
+    state = pca.merge(
+        pca.update(pca.init(c.dtype), c.X, c.shares), pca.update(pca.init(c.dtype), c.Y)
+    )
     return stream_values(c, pca.finalize(state, num_components=2))
 
 
@@ -876,25 +1191,49 @@ def check_sketch(*parts):
     """The sketch is of the rows of these parts of the case, X and Y."""
 
     def check(c, v):
-        rows = np.float64(np.concatenate([c.plain if part == "X" else np.asarray(c.Y) for part in parts]))
+        rows = np.float64(
+            np.concatenate(
+                [c.plain if part == "X" else np.asarray(c.Y) for part in parts]
+            )
+        )
         yield from descending("singular values", v["singular_values"])
         if np.isfinite(v["singular_values"]).all() and np.isfinite(v["shrinkage"]):
             B, norm = np.float64(v["rows"]).T, np.float64(v["squared_norm"])
-            if rows.shape[1] <= 100 and np.isfinite(norm) and norm > 1e3 * np.finfo(c.dtype).tiny / c.eps:
+            if (
+                rows.shape[1] <= 100
+                and np.isfinite(norm)
+                and norm > 1e3 * np.finfo(c.dtype).tiny / c.eps
+            ):
                 apart = np.linalg.eigvalsh(rows.T @ rows - B.T @ B)
                 # The certificate holds an allowance for its own rounding; the difference here is rounded in float64.
                 slack = 8 * c.eps + 2 * len(rows) * float(np.finfo(np.float64).eps)
-                yield from within("A'A - B'B", apart / norm, 0, np.float64(v["shrinkage"]) / norm, slack)
+                yield from within(
+                    "A'A - B'B",
+                    apart / norm,
+                    0,
+                    np.float64(v["shrinkage"]) / norm,
+                    slack,
+                )
             if c.in_range:
                 squared = (rows**2).sum()
-                yield from near("|A|^2", norm, squared, 8 * (c.n + c.dim**0.5) * c.eps * squared)
+                yield from near(
+                    "|A|^2", norm, squared, 8 * (c.n + c.dim**0.5) * c.eps * squared
+                )
 
     return check
 
 
 def sketch_values(c, state):
     sketch = frequent_directions.finalize(state)
-    own = parts(sketch, singular_values=(2,), basis=(c.dim, 2), shrinkage=(), squared_norm=(), rank=(), finite=())
+    own = parts(
+        sketch,
+        singular_values=(2,),
+        basis=(c.dim, 2),
+        shrinkage=(),
+        squared_norm=(),
+        rank=(),
+        finite=(),
+    )
     return own | {"rows": (sketch.rows.T, (c.dim, 2))}
 
 
@@ -913,9 +1252,21 @@ SKETCH = {
 
 
 for _name, _parts, _state in (
-    ("init", "X", lambda c, empty: sketched(frequent_directions.init(2, c.dim, c.dtype, shrink_at=1), c.X)),
+    (
+        "init",
+        "X",
+        lambda c, empty: sketched(
+            frequent_directions.init(2, c.dim, c.dtype, shrink_at=1), c.X
+        ),
+    ),
     ("update", "X", lambda c, empty: sketched(empty, c.X, c.ones)),
-    ("merge", "XY", lambda c, empty: frequent_directions.merge(sketched(empty, c.X), sketched(empty, c.Y))),
+    (
+        "merge",
+        "XY",
+        lambda c, empty: frequent_directions.merge(
+            sketched(empty, c.X), sketched(empty, c.Y)
+        ),
+    ),
     ("finalize", "XY", lambda c, empty: sketched(sketched(empty, c.X), c.Y)),
 ):
 
@@ -927,7 +1278,9 @@ for _name, _parts, _state in (
 def check_errors(c, v):
     yield from within("largest", v["largest"], 0, np.inf)
     slack = 64 * c.eps * (1 + float(finite(v["largest"]).max(initial=0)))
-    yield from within("mean - largest", np.float64(v["mean"]) - v["largest"], -np.inf, 0, slack)
+    yield from within(
+        "mean - largest", np.float64(v["mean"]) - v["largest"], -np.inf, 0, slack
+    )
     yield from whole("counted", v["counted"], 0, max(c.n, 9) + 1)
 
 
@@ -940,9 +1293,19 @@ def _(c):
     return error_values(audit.distance_error(fourier_map(c), c.kernel, c.X, c.Y[: c.n]))
 
 
-@op("audit.sampled_distance_error", check_errors, least=2, overflows=True, hides="pairs are drawn")
+@op(
+    "audit.sampled_distance_error",
+    check_errors,
+    least=2,
+    overflows=True,
+    hides="pairs are drawn",
+)
 def _(c):
-    return error_values(audit.sampled_distance_error(c.other_key, fourier_map(c), c.kernel, c.X, num_pairs=9))
+    return error_values(
+        audit.sampled_distance_error(
+            c.other_key, fourier_map(c), c.kernel, c.X, num_pairs=9
+        )
+    )
 
 
 def check_spectral_error(c, v):
@@ -952,7 +1315,9 @@ def check_spectral_error(c, v):
 
 @op("audit.spectral_error", check_spectral_error, overflows=True)
 def _(c):
-    found = audit.spectral_error(c.other_key, fourier_map(c), c.kernel, c.X, num_steps=2, num_probes=min(c.n, 2))
+    found = audit.spectral_error(
+        c.other_key, fourier_map(c), c.kernel, c.X, num_steps=2, num_probes=min(c.n, 2)
+    )
     return parts(found, lower=(), upper=())
 
 
@@ -968,7 +1333,12 @@ def check_kmeans(c, v):
         own = ((rows - centers[v["labels"]]) ** 2).sum(axis=1).sum()
         largest = (rows**2).sum(axis=1).max()
         slack = 8 * (c.n + c.dim**0.5) * c.eps * own + c.n * (4 * c.eps) ** 2 * largest
-        yield from near("objective", v["objective"], own, slack + 4 * c.n * c.dim * float(np.finfo(c.dtype).tiny))
+        yield from near(
+            "objective",
+            v["objective"],
+            own,
+            slack + 4 * c.n * c.dim * float(np.finfo(c.dtype).tiny),
+        )
 
 
 def partition_values(c, found, centers):
@@ -977,25 +1347,45 @@ def partition_values(c, found, centers):
 
 @op("kmeans.kmeans", check_kmeans, overflows=True, gradient=False)
 def _(c):
-    return partition_values(c, partition.kmeans(c.key, c.X, c.few, num_restarts=2), (c.few, c.dim))
+    return partition_values(
+        c, partition.kmeans(c.key, c.X, c.few, num_restarts=2), (c.few, c.dim)
+    )
 
 
-@op("clustering.kernel_spectral", check_partition, kernels=("gaussian", "distance"), overflows=True, gradient=False)
+@op(
+    "clustering.kernel_spectral",
+    check_partition,
+    kernels=("gaussian", "distance"),
+    overflows=True,
+    gradient=False,
+)
 def _(c):
     found = clustering.kernel_spectral(c.key, c.kernel, c.X, c.few, num_restarts=1)
-    return partition_values(c, found, (c.few, c.few)) | {"new": (found.predict(c.Y), (c.n + 1,))}
+    return partition_values(c, found, (c.few, c.few)) | {
+        "new": (found.predict(c.Y), (c.n + 1,))
+    }
 
 
-@op("clustering.spectral_from_gram", check_partition, words=("K",), overflows=True, gradient=False)
+@op(
+    "clustering.spectral_from_gram",
+    check_partition,
+    words=("K",),
+    overflows=True,
+    gradient=False,
+)
 def _(c):
     found = clustering.spectral_from_gram(c.key, c.K, c.few, num_restarts=1)
-    return partition_values(c, found, (c.few, c.few)) | {"none": (found.predict(jnp.zeros((0, c.n), c.dtype)), (0,))}
+    return partition_values(c, found, (c.few, c.few)) | {
+        "none": (found.predict(jnp.zeros((0, c.n), c.dtype)), (0,))
+    }
 
 
 @op("clustering.kernel_kmeans", check_partition, overflows=True, gradient=False)
 def _(c):
     found = clustering.kernel_kmeans(c.key, c.kernel, c.X, c.few, num_restarts=1)
-    return partition_values(c, found, (c.few, c.n)) | {"new": (found.predict(c.Y), (c.n + 1,))}
+    return partition_values(c, found, (c.few, c.n)) | {
+        "new": (found.predict(c.Y), (c.n + 1,))
+    }
 
 
 def check_ridge(c, v):
@@ -1009,14 +1399,20 @@ def ridge_values(c, found):
         "radius": (found.radius, ()),
         "training": (found.training_bound, ()),
     }
-    return {"values": (found(c.Y), (c.n + 1,)), "bounds": (found.bound_at(c.Y), (c.n + 1,)), **bounds}
+    return {
+        "values": (found(c.Y), (c.n + 1,)),
+        "bounds": (found.bound_at(c.Y), (c.n + 1,)),
+        **bounds,
+    }
 
 
 @op("regression.ridge", check_ridge, overflows=True, words=("y",))
 def _(c):
     y = c.numbers(c.n)
     few = min(c.n, 4)
-    found = regression.ridge(c.key, c.kernel, c.X, y, regularization=0.1, num_landmarks=few, weights=c.shares)
+    found = regression.ridge(
+        c.key, c.kernel, c.X, y, regularization=0.1, num_landmarks=few, weights=c.shares
+    )
     return ridge_values(c, found)
 
 
@@ -1024,14 +1420,18 @@ def _(c):
 def _(c):
     y = c.numbers(c.n)
     sizes = {"num_landmarks": min(c.n, 4), "max_products": 15}
-    found = regression.ridge_to(c.key, c.kernel, c.X, y, regularization=0.1, tolerance=0.1, **sizes)
+    found = regression.ridge_to(
+        c.key, c.kernel, c.X, y, regularization=0.1, tolerance=0.1, **sizes
+    )
     return ridge_values(c, found)
 
 
 @op("regression.leave_one_out", overflows=True, words=("y",))
 def _(c):
     path = c.share * jnp.array([1, 9], c.dtype)
-    found = regression.leave_one_out(c.kernel, c.X, c.numbers(c.n), regularization=path, weights=c.ones)
+    found = regression.leave_one_out(
+        c.kernel, c.X, c.numbers(c.n), regularization=path, weights=c.ones
+    )
     return {"residuals": (found, (2, c.n))}
 
 
@@ -1042,7 +1442,12 @@ def check_variance(c, v):
 
 @op("regression.posterior_variance", check_variance, overflows=True)
 def _(c):
-    given = {"regularization": 0.1, "num_landmarks": min(c.n, 4), "weights": c.ones, "landmarks": "pivoted_cholesky"}
+    given = {
+        "regularization": 0.1,
+        "num_landmarks": min(c.n, 4),
+        "weights": c.ones,
+        "landmarks": "pivoted_cholesky",
+    }
     lower, upper = regression.posterior_variance(c.key, c.kernel, c.X, c.Y, **given)
     return {"lower": (lower, (c.n + 1,)), "upper": (upper, (c.n + 1,))}
 
@@ -1053,17 +1458,32 @@ def check_head(c, v):
 
 @op("regression.head", check_head, overflows=True, words=("y",))
 def _(c):
-    found = regression.head(fourier_map(c), c.X, c.numbers(c.n), regularization=0.1, weights=c.shares)
+    found = regression.head(
+        fourier_map(c), c.X, c.numbers(c.n), regularization=0.1, weights=c.shares
+    )
     return {"values": (found(c.Y), (c.n + 1,))} | parts(found, residual=())
 
 
-@op("regression.certified_head", lambda c, v: within("bounds", v["bounds"], 0, np.inf), overflows=True, words=("y",))
+@op(
+    "regression.certified_head",
+    lambda c, v: within("bounds", v["bounds"], 0, np.inf),
+    overflows=True,
+    words=("y",),
+)
 def _(c):
     phi, few = features.nystrom(c.kernel, c.Y), min(c.n, 4)
-    own = regression.Head(phi, c.numbers(c.n + 1), jnp.asarray(0.1, c.dtype), c.share, c.share)
-    found = regression.certified_head(c.key, own, c.kernel, c.X, c.numbers(c.n), num_landmarks=few)
+    own = regression.Head(
+        phi, c.numbers(c.n + 1), jnp.asarray(0.1, c.dtype), c.share, c.share
+    )
+    found = regression.certified_head(
+        c.key, own, c.kernel, c.X, c.numbers(c.n), num_landmarks=few
+    )
     values, bounds = found.with_bounds(c.Y)
-    own = {"values": (values, (c.n + 1,)), "bounds": (bounds, (c.n + 1,)), "training": (found.training_bound, ())}
+    own = {
+        "values": (values, (c.n + 1,)),
+        "bounds": (bounds, (c.n + 1,)),
+        "training": (found.training_bound, ()),
+    }
     return own | parts(found.dual, distance_bound=(), radius=())
 
 
@@ -1075,12 +1495,19 @@ def _(c):
     return {"values": (found(c.Y), (c.n + 1,))} | parts(found, residual=())
 
 
-@op("learn.alignment", lambda c, v: within("alignment", v["alignment"], -1, 1, 16 * c.n * c.eps))
+@op(
+    "learn.alignment",
+    lambda c, v: within("alignment", v["alignment"], -1, 1, 16 * c.n * c.eps),
+)
 def _(c):
     return {"alignment": (learn.alignment(c.kernel, c.X, c.labels, num_labels=3), ())}
 
 
-@op("learn.eigengap", lambda c, v: within("gap", v["gap"], 0, 1, 16 * c.n * c.eps), least=2)
+@op(
+    "learn.eigengap",
+    lambda c, v: within("gap", v["gap"], 0, 1, 16 * c.n * c.eps),
+    least=2,
+)
 def _(c):
     return {"gap": (learn.eigengap(c.kernel, c.X, num_components=1), ())}
 
@@ -1093,22 +1520,30 @@ def check_fit(c, v):
     if v["finite"] and np.isfinite(v["objective"]):
         yield from near("objective", v["objective"], np.max(v["objectives"]), 0)
         ratio = np.float64(v["lengthscale"]) / c.lengthscale
-        yield from within("log of the ratio", np.log(ratio), -np.log(1e3), np.log(1e3), 1e-4)
+        yield from within(
+            "log of the ratio", np.log(ratio), -np.log(1e3), np.log(1e3), 1e-4
+        )
 
 
 @op("learn.fit_lengthscale", check_fit, least=2, overflows=True, gradient=False)
 def _(c):
     fit = learn.fit_lengthscale(kernels.Gaussian(c.length), c.X, first_gap, num_steps=2)
-    return {"lengthscale": (fit.kernel.lengthscale, ())} | parts(fit, objective=(), objectives=(3,), finite=())
+    return {"lengthscale": (fit.kernel.lengthscale, ())} | parts(
+        fit, objective=(), objectives=(3,), finite=()
+    )
 
 
 def score_entry(name, low):
     def check(c, v):
         yield from within("score", v["score"], low, 1, 16 * c.eps)
-        yield from near("agreement", v["same"], 0 if name == "misclassification_rate" else 1, 0)
+        yield from near(
+            "agreement", v["same"], 0 if name == "misclassification_rate" else 1, 0
+        )
 
     def program(c):
-        few = {"num_labels": 3} if name == "misclassification_rate" else {}  # no program can count them
+        few = (
+            {"num_labels": 3} if name == "misclassification_rate" else {}
+        )  # no program can count them
         return getattr(metrics, name)(c.labels, c.other_labels, **few)
 
     @op(f"metrics.{name}", check, any_dtype=True, hides="labels are whole numbers", points=False, gradient=False,
@@ -1116,17 +1551,29 @@ def score_entry(name, low):
     def _(c):
         rng = np.random.default_rng([c.seed, c.n])
         # Labels of few and of many values, far apart, negative, and beyond 32 bits.
-        far, other = rng.choice([0, 1, 5, -3, 2**31 - 1, -(2**31), 2**40], size=c.n), rng.integers(0, 3, c.n)
+        far, other = (
+            rng.choice([0, 1, 5, -3, 2**31 - 1, -(2**31), 2**40], size=c.n),
+            rng.integers(0, 3, c.n),
+        )
         score = getattr(metrics, name)
         return {"score": (score(far, other), ()), "same": (score(far, far), ())}
 
 
-for _name in ("rand_index", "adjusted_rand_index", "normalized_mutual_info", "misclassification_rate"):
+for _name in (
+    "rand_index",
+    "adjusted_rand_index",
+    "normalized_mutual_info",
+    "misclassification_rate",
+):
     score_entry(_name, -0.5 if _name == "adjusted_rand_index" else 0)
 
 for _name in ("spectral_error", "frobenius_error"):
 
-    @op(f"metrics.{_name}", lambda c, v: within("error", v["error"], 0, 1, 8 * c.eps), words=("K",))
+    @op(
+        f"metrics.{_name}",
+        lambda c, v: within("error", v["error"], 0, 1, 8 * c.eps),
+        words=("K",),
+    )
     def _(c, name=_name):
         return {"error": (getattr(metrics, name)(c.K, jnp.eye(c.n, dtype=c.dtype)), ())}
 
@@ -1134,7 +1581,11 @@ for _name in ("spectral_error", "frobenius_error"):
 @op("scale.embed", check_fourier, least=0, overflows=True, arrays=True)
 def _(c):
     out = scale.embed(fourier_map(c), c.X, block_size=5)
-    out = out if isinstance(out, np.ndarray) else np.concatenate([np.zeros((0, 8), c.dtype), *out])
+    out = (
+        out
+        if isinstance(out, np.ndarray)
+        else np.concatenate([np.zeros((0, 8), c.dtype), *out])
+    )
     return {"Z": (out, (c.n, 8))}
 
 
@@ -1144,13 +1595,23 @@ def mesh():
 
 @op("scale.kmeans", check_kmeans, overflows=True, arrays=True)
 def _(c):
-    return partition_values(c, scale.kmeans(c.key, c.X, c.few, sharding=mesh()), (c.few, c.dim))
+    return partition_values(
+        c, scale.kmeans(c.key, c.X, c.few, sharding=mesh()), (c.few, c.dim)
+    )
 
 
-@op("scale.landmarks", check_landmarks, overflows=True, arrays=True, shows_infinity=False)
+@op(
+    "scale.landmarks",
+    check_landmarks,
+    overflows=True,
+    arrays=True,
+    shows_infinity=False,
+)
 def _(c):
     try:
-        chosen = scale.landmarks(c.key, c.X, num_landmarks=c.few, method="pivoted_cholesky", kernel=c.kernel)
+        chosen = scale.landmarks(
+            c.key, c.X, num_landmarks=c.few, method="pivoted_cholesky", kernel=c.kernel
+        )
     except ValueError as error:  # data of a file, which no program sees as a whole
         if "X must be finite" not in str(error):
             raise
@@ -1161,7 +1622,9 @@ def _(c):
 @op("scale.stream", check_stream, overflows=True, arrays=True)
 def _(c):
     pca = features.streaming_pca(fourier_map(c), sketch_size=3, centered=True)
-    return stream_values(c, pca.finalize(scale.stream(pca, c.X, num_streams=2), num_components=2))
+    return stream_values(
+        c, pca.finalize(scale.stream(pca, c.X, num_streams=2), num_components=2)
+    )
 
 
 @op("scale.merge_tree", check_sketch("X", "Y", "Y"), **SKETCH)
@@ -1177,19 +1640,30 @@ def _(c):
     return {"rows": (np.arange(rows.start, rows.stop), (c.n,))}
 
 
-@op("scale.open_rows", any_dtype=True, points=False, hides="a file has numbers of its own")
+@op(
+    "scale.open_rows",
+    any_dtype=True,
+    points=False,
+    hides="a file has numbers of its own",
+)
 def _(c):
     with tempfile.TemporaryDirectory() as folder:
         np.save(os.path.join(folder, "X.npy"), np.asarray(c.X))
         rows = scale.open_rows(folder)
-        return {"rows": (rows[:], (c.n, c.dim)), "same": (np.float64(np.array_equal(rows[:], c.X, equal_nan=True)), ())}
+        return {
+            "rows": (rows[:], (c.n, c.dim)),
+            "same": (np.float64(np.array_equal(rows[:], c.X, equal_nan=True)), ()),
+        }
 
 
 def saved(c):
     """What comes back from a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "f.npz")
-        files.save(path, rkhs.Function(kernels.Gaussian(1.0), jnp.asarray(c.plain), c.numbers(c.n)))
+        files.save(
+            path,
+            rkhs.Function(kernels.Gaussian(1.0), jnp.asarray(c.plain), c.numbers(c.n)),
+        )
         found = files.load(path)
     return parts(found, points=c.plain.shape, weights=(c.n,))
 
@@ -1204,7 +1678,12 @@ op("io.save", check_saved, least=0, points=False, hides=SAVED)(saved)
 op("io.load", check_saved, least=0, points=False, hides=SAVED)(saved)
 
 
-@op("bounds.concentration.block_parameters", least=2, words=("mean_kernel",), hides="whole blocks are as they are")
+@op(
+    "bounds.concentration.block_parameters",
+    least=2,
+    words=("mean_kernel",),
+    hides="whole blocks are as they are",
+)
 def _(c):
     labels = jnp.arange(c.n, dtype=jnp.int32) % c.few
     found = concentration.block_parameters(c.K, labels, num_clusters=c.few)
@@ -1219,28 +1698,53 @@ def _(c):
 
 for _name in ("relative_distances_given", "kernel_values_given"):
 
-    @op(f"bounds.fourier.{_name}", words=("squared_distances",), hides="see `valid`", points=False)
+    @op(
+        f"bounds.fourier.{_name}",
+        words=("squared_distances",),
+        hides="see `valid`",
+        points=False,
+    )
     def _(c, name=_name):
         squares = c.numbers(5) ** 2 * c.ratio
         words = {"squared_distances": squares, "pairs": jnp.ones(5, c.dtype)}
         words |= {"farthest": squares + 0.1} if name == "kernel_values_given" else {}
-        return parts(getattr(fourier, name)(eps=0.3, num_frequencies=400.0, **words), probability=())
+        return parts(
+            getattr(fourier, name)(eps=0.3, num_frequencies=400.0, **words),
+            probability=(),
+        )
 
 
 def estimator_entry(name, width, widest=10_000, **settings):
     """scikit-learn converts what it can to float64, and refuses NaN, infinity and the rest in its own words."""
     check = check_fourier if name.endswith(("Fourier", "Fastfood")) else nothing_more
 
-    @op(f"sklearn.{name}", check, converts=True, any_dtype=True, overflows=True, widest=widest)
+    @op(
+        f"sklearn.{name}",
+        check,
+        converts=True,
+        any_dtype=True,
+        overflows=True,
+        widest=widest,
+    )
     def _(c):
-        estimator = getattr(estimators, name)(**settings, lengthscale=None, random_state=c.seed)
+        estimator = getattr(estimators, name)(
+            **settings, lengthscale=None, random_state=c.seed
+        )
         return {"Z": (estimator.fit(c.X).transform(c.X), (c.n, width(c)))}
 
 
 def clusterer_entry(name):
-    @op(f"sklearn.{name}", converts=True, any_dtype=True, overflows=True, hides="labels are whole numbers")
+    @op(
+        f"sklearn.{name}",
+        converts=True,
+        any_dtype=True,
+        overflows=True,
+        hides="labels are whole numbers",
+    )
     def _(c):
-        estimator = getattr(estimators, name)(min(c.n, 2), n_init=1, random_state=c.seed)
+        estimator = getattr(estimators, name)(
+            min(c.n, 2), n_init=1, random_state=c.seed
+        )
         return {"labels": (estimator.fit(c.X).labels_, (c.n,))}
 
 
@@ -1248,12 +1752,22 @@ def ridge_entry(name, function):
     @op(f"sklearn.{name}", lambda c, v: within("bounds", v["bounds"], 0, np.inf), converts=True, any_dtype=True,
         overflows=True, least=2)  # fmt: skip
     def _(c):
-        fitted = getattr(estimators, name)(n_landmarks=min(c.n, 5), random_state=c.seed).fit(c.X, np.arange(c.n) % 2)
-        return {"values": (getattr(fitted, function)(c.X), (c.n,)), "bounds": (fitted.bound(c.X), (c.n,))}
+        fitted = getattr(estimators, name)(
+            n_landmarks=min(c.n, 5), random_state=c.seed
+        ).fit(c.X, np.arange(c.n) % 2)
+        return {
+            "values": (getattr(fitted, function)(c.X), (c.n,)),
+            "bounds": (fitted.bound(c.X), (c.n,)),
+        }
 
 
 for _name in ("PairedFourier", "OrthogonalFourier", "Fastfood"):
-    estimator_entry(_name, lambda c: 8, 3 if _name == "OrthogonalFourier" else 10_000, n_frequencies=4)
+    estimator_entry(
+        _name,
+        lambda c: 8,
+        3 if _name == "OrthogonalFourier" else 10_000,
+        n_frequencies=4,
+    )
 estimator_entry("ShiftedFourier", lambda c: 4, n_frequencies=4)
 estimator_entry("KernelJL", lambda c: 4, n_components=4, n_landmarks=5)
 estimator_entry("KernelPCA", lambda c: min(c.n, 2), n_landmarks=5)
@@ -1266,7 +1780,11 @@ estimator_entry("StreamingPCA", lambda c: 2, n_frequencies=4, sketch_size=3)
 
 
 def public_names(*modules):
-    return {f"{module}.{name}" for module in modules for name in importlib.import_module(f"jaxkern.{module}").__all__}
+    return {
+        f"{module}.{name}"
+        for module in modules
+        for name in importlib.import_module(f"jaxkern.{module}").__all__
+    }
 
 
 def is_no_call(name):
@@ -1293,8 +1811,13 @@ for _name, _operation in TABLE.items():
 
 def bound_entry(name, values):
     def make(dtype, seed):
-        args = (jnp.asarray(value * (1 + 0.05 * i * seed), dtype) for i, value in enumerate(values.values(), 1))
-        return lambda *args: named(name)(**dict(zip(values, args, strict=True))), tuple(args)
+        args = (
+            jnp.asarray(value * (1 + 0.05 * i * seed), dtype)
+            for i, value in enumerate(values.values(), 1)
+        )
+        return lambda *args: named(name)(**dict(zip(values, args, strict=True))), tuple(
+            args
+        )
 
     ENTRIES[name] = make
 
@@ -1313,7 +1836,9 @@ def whole_number(value):
 
 
 def nystrom_map(c):
-    return features.Nystrom(c.kernel, c.X, c.numbers(4, c.n), positive(c, 4), whole_number(4), 0.5 * c.share)
+    return features.Nystrom(
+        c.kernel, c.X, c.numbers(4, c.n), positive(c, 4), whole_number(4), 0.5 * c.share
+    )
 
 
 def clusters(c):
@@ -1324,7 +1849,9 @@ def clusters(c):
 @method("audit.DistanceError.exceeding")
 def _(c):
     counted = 9 + jnp.sum(c.labels)
-    return audit.DistanceError(c.share, 0.3 * c.share, counted, jnp.asarray(True)).exceeding(0.01)
+    return audit.DistanceError(
+        c.share, 0.3 * c.share, counted, jnp.asarray(True)
+    ).exceeding(0.01)
 
 
 @method("clustering.KernelKMeans.predict")
@@ -1336,45 +1863,72 @@ def _(c):
 def _(c):
     parts = (c.X, c.numbers(4, c.n), *clusters(c), positive(c, 4))
     spectral = clustering.KernelSpectral(c.kernel, *parts)
-    return spectral.predict(c.Y), spectral.embed(rkhs.section(c.kernel, c.Y)), spectral(c.Y)
+    return (
+        spectral.predict(c.Y),
+        spectral.embed(rkhs.section(c.kernel, c.Y)),
+        spectral(c.Y),
+    )
 
 
 @method("clustering.SpectralPartition.predict")
 def _(c):
-    return clustering.SpectralPartition(*clusters(c), positive(c, 4), c.numbers(4, c.n)).predict(c.numbers(5, c.n))
+    return clustering.SpectralPartition(
+        *clusters(c), positive(c, 4), c.numbers(4, c.n)
+    ).predict(c.numbers(5, c.n))
 
 
 @method("features.Fastfood.frequencies")
 def _(c):
     turned = jnp.asarray([[2, 0, 3, 1], [1, 3, 0, 2]], jnp.int32)
     signs = jnp.sign(c.numbers(2, c.dim))
-    return features.Fastfood(c.kernel, signs, turned, c.numbers(2, 4), positive(c, 6)).frequencies
+    return features.Fastfood(
+        c.kernel, signs, turned, c.numbers(2, 4), positive(c, 6)
+    ).frequencies
 
 
 @method("features.KernelPCA.coefficients")
 def _(c):
-    parts = (c.numbers(4, c.n), c.numbers(4), positive(c, 4), whole_number(4), 3 + c.share, c.share)
+    parts = (
+        c.numbers(4, c.n),
+        c.numbers(4),
+        positive(c, 4),
+        whole_number(4),
+        3 + c.share,
+        c.share,
+    )
     return features.KernelPCA(c.kernel, c.X, *parts).coefficients(c.numbers(5, 4))
 
 
 @method("features.RandomFeaturePCA.explained_variance")
 def _(c):
-    phi = features.paired_fourier(c.key, c.kernel, c.dim, num_frequencies=20, dtype=c.dtype)
-    return features.random_feature_pca(phi, c.X, num_components=4).explained_variance  # fewer points than features
+    phi = features.paired_fourier(
+        c.key, c.kernel, c.dim, num_frequencies=20, dtype=c.dtype
+    )
+    return features.random_feature_pca(
+        phi, c.X, num_components=4
+    ).explained_variance  # fewer points than features
 
 
 @method("features.StreamingMap.relative_residual")
 def _(c):
     numbers = (0.1 * c.share, 0.4 * c.share, 9 + c.share, 12 + c.share)
     parts = (c.numbers(2, 4), c.numbers(4), positive(c, 2), *numbers)
-    phi = features.StreamingMap(nystrom_map(c), *parts, whole_number(2), jnp.asarray(True), True)
+    phi = features.StreamingMap(
+        nystrom_map(c), *parts, whole_number(2), jnp.asarray(True), True
+    )
     return phi.relative_residual, phi.relative_shrinkage, phi.variances
 
 
 @method("kernels.Gaussian.from_gamma")
 def _(c):
-    makers = (getattr(kernels, name).from_gamma for name in ("Gaussian", "Exponential", "Laplacian"))
-    return [gram.gram(make(c.length), c.X) for make in (kernels.Gaussian.from_width, *makers)]
+    makers = (
+        getattr(kernels, name).from_gamma
+        for name in ("Gaussian", "Exponential", "Laplacian")
+    )
+    return [
+        gram.gram(make(c.length), c.X)
+        for make in (kernels.Gaussian.from_width, *makers)
+    ]
 
 
 @method("rkhs.Covariance.matrix")
@@ -1391,14 +1945,19 @@ def way(name):
     return lambda call: WAYS.update({name: as_program(call)})
 
 
-SPECTRAL = tuple(name for name in STATIONARY if name not in ("sum", "product", "scaled"))
+SPECTRAL = tuple(
+    name for name in STATIONARY if name not in ("sum", "product", "scaled")
+)
 
 for _name in (*SPECTRAL, "linear", "polynomial"):
 
     @way(f"gram and distances of {_name}")
     def _(c, make=KERNELS[_name]):
         k = make(c.length)
-        K, KV = gram.gram(k, c.X, c.Y), gram.gram_matmul(k, c.X, c.Y, c.numbers(c.n + 1, 2), block_size=5)
+        K, KV = (
+            gram.gram(k, c.X, c.Y),
+            gram.gram_matmul(k, c.X, c.Y, c.numbers(c.n + 1, 2), block_size=5),
+        )
         return K, KV, gram.kernel_distance(k, c.Y, c.Y + 1e-3)
 
 
@@ -1406,7 +1965,10 @@ for _name in (*SPECTRAL, "linear", "polynomial"):
 def _(c):
     laws = [KERNELS[name](c.length) for name in SPECTRAL]
     keys = zip(jax.random.split(c.key, len(laws)), laws, strict=True)
-    return [features.paired_fourier(k, law, c.dim, num_frequencies=3, dtype=c.dtype)(c.X) for k, law in keys]
+    return [
+        features.paired_fourier(k, law, c.dim, num_frequencies=3, dtype=c.dtype)(c.X)
+        for k, law in keys
+    ]
 
 
 @way("constants of every kernel")
@@ -1416,7 +1978,9 @@ def _(c):
     for kernel in (known, *(make(c.length) for make in KERNELS.values())):
         with contextlib.suppress(ValueError):  # of a function they are not known
             values += [kernels.lipschitz(kernel, dim=c.dim), kernels.kappa(kernel)]
-    return [jnp.asarray(value, c.dtype) for value in values if isinstance(value, jax.Array)]
+    return [
+        jnp.asarray(value, c.dtype) for value in values if isinstance(value, jax.Array)
+    ]
 
 
 @way("merged reservoirs")
@@ -1429,14 +1993,23 @@ def _(c):
 @way("mean kernels of a sum")
 def _(c):
     noise = measures.RadialNoise(c.shares)
-    return measures.mean_kernel(c.kernel + kernels.Linear(), c.X, noise), noise.op_norm(c.X)
+    return measures.mean_kernel(c.kernel + kernels.Linear(), c.X, noise), noise.op_norm(
+        c.X
+    )
 
 
 CALLS = {**ENTRIES, **WAYS}
 GROUPS = {}
 """The names in `CALLS` by program: small functions of one module that decompose nothing share one. Decompositions side
 by side may wait for each other: see docs/design.md."""
-LARGE = {"ball", "ball_additive", "ball_matern", "dimension_limit", "relative_distances_given", "kernel_values_given"}
+LARGE = {
+    "ball",
+    "ball_additive",
+    "ball_matern",
+    "dimension_limit",
+    "relative_distances_given",
+    "kernel_values_given",
+}
 LARGE |= {"relative_distances_sharp", "simplex_success_limit", "success_limit"}
 LARGE = {f"bounds.fourier.{_word}" for _word in LARGE}
 """Functions whose programs take more time together than each for itself."""
@@ -1444,7 +2017,9 @@ SHARED = ("bounds.", "kernels.", "problems.", "gram and distances")
 
 for _name in CALLS:
     _alone = _name in LONG | NO_GRADIENT | LARGE or not _name.startswith(SHARED)
-    GROUPS.setdefault(_name if _alone else _name.rpartition(".")[0] or SHARED[-1], []).append(_name)
+    GROUPS.setdefault(
+        _name if _alone else _name.rpartition(".")[0] or SHARED[-1], []
+    ).append(_name)
 
 
 def joined(group, dtype, seed):

@@ -27,14 +27,17 @@ def claim(*kinds):
         tex="0=0",
         because="so it is",
         printed=Form(statement, HERE, "identity"),
-        controls=tuple(Control(f"control {i}", statement, HERE, kind) for i, kind in enumerate(kinds)),
+        controls=tuple(
+            Control(f"control {i}", statement, HERE, kind)
+            for i, kind in enumerate(kinds)
+        ),
     )
 
 
 def test_a_table_has_the_kinds_of_a_claim_in_one_order():
-    assert controls.table([claim("low precision", "wrong factor", "low precision")]) == {
-        "toy:1": ("wrong factor", "low precision")
-    }
+    assert controls.table(
+        [claim("low precision", "wrong factor", "low precision")]
+    ) == {"toy:1": ("wrong factor", "low precision")}
     assert controls.table([claim()]) == {"toy:1": ()}
     with pytest.raises(ValueError, match=r"got \['clumsiness'\] at toy:1"):
         controls.table([claim("clumsiness")])
@@ -42,7 +45,11 @@ def test_a_table_has_the_kinds_of_a_claim_in_one_order():
 
 def test_changed_settings_differ_where_they_should():
     (found,) = controls.changed(
-        HERE, "worse", numbers={"n": 3.0, "d": 1.0}, shapes={"rows": 6}, data=lambda p: {"x": 2 * p["x"]}
+        HERE,
+        "worse",
+        numbers={"n": 3.0, "d": 1.0},
+        shapes={"rows": 6},
+        data=lambda p: {"x": 2 * p["x"]},
     )
     assert found.name == "here, worse"
     assert found.numbers == {"n": 3.0, "d": 1.0} and found.shapes == {"rows": 6}
@@ -59,14 +66,26 @@ def test_one_draw_leaves_a_row_of_each_setting():
 def test_a_map_of_one_frequency_is_one_of_equal_frequencies(x64):
     """Why `one_draw` stands for a reused key: the inner products are means over frequencies."""
     X = jnp.asarray(np.random.default_rng(0).standard_normal((4, 2)))
-    w = features.paired_fourier(jax.random.key(0), kernels.Gaussian(1.0), 2, num_frequencies=1).frequencies
-    one, many = (features.PairedFourier(kernels.Gaussian(1.0), jnp.tile(w, (k, 1)))(X) for k in (1, 5))
+    w = features.paired_fourier(
+        jax.random.key(0), kernels.Gaussian(1.0), 2, num_frequencies=1
+    ).frequencies
+    one, many = (
+        features.PairedFourier(kernels.Gaussian(1.0), jnp.tile(w, (k, 1)))(X)
+        for k in (1, 5)
+    )
     np.testing.assert_allclose(one @ one.T, many @ many.T, atol=1e-12)
 
 
 def test_a_scaled_bound_has_another_value_and_nothing_else():
-    found = controls.scaled(lambda s: Bound(2.0, 0.9, True, "toy"), lambda s: 1 / s.numbers["n"])(HERE[0])
-    assert (found.value, found.probability, found.valid, found.source) == (0.5, 0.9, True, "toy")
+    found = controls.scaled(
+        lambda s: Bound(2.0, 0.9, True, "toy"), lambda s: 1 / s.numbers["n"]
+    )(HERE[0])
+    assert (found.value, found.probability, found.valid, found.source) == (
+        0.5,
+        0.9,
+        True,
+        "toy",
+    )
 
 
 def normal(key, population, numbers, *, rows):
@@ -75,9 +94,13 @@ def normal(key, population, numbers, *, rows):
 
 def test_same_key_makes_all_trials_equal():
     wrong = controls.same_key(normal)
-    assert wrong is controls.same_key(normal) and programs.name_of(wrong) == programs.name_of(normal)
+    assert wrong is controls.same_key(normal) and programs.name_of(
+        wrong
+    ) == programs.name_of(normal)
     values = draws.sample(wrong, jax.random.key(3), HERE[0], 20)
-    np.testing.assert_allclose(values, float(normal(jax.random.key(0), None, None, rows=5)), rtol=1e-6)
+    np.testing.assert_allclose(
+        values, float(normal(jax.random.key(0), None, None, rows=5)), rtol=1e-6
+    )
     assert np.std(draws.sample(normal, jax.random.key(3), HERE[0], 20)) > 0.1
 
 
@@ -85,12 +108,17 @@ def test_a_law_is_refuted_by_trials_with_one_key_and_a_mean_by_one_far_draw(x64)
     from scipy import stats
 
     law = Law(controls.same_key(standard), stats.norm.cdf)
-    mean = Expectation(controls.same_key(standard), lambda s: 0.0, lambda s: 0.01, moment=lambda s: 1.0)
+    mean = Expectation(
+        controls.same_key(standard), lambda s: 0.0, lambda s: 0.01, moment=lambda s: 1.0
+    )
     sound = Law(standard, stats.norm.cdf)
     toy = dataclasses.replace(
         claim(),
         printed=Form(sound, HERE, "certified"),
-        controls=(Control("law", law, HERE, "reused key"), Control("mean", mean, HERE, "reused key")),
+        controls=(
+            Control("law", law, HERE, "reused key"),
+            Control("mean", mean, HERE, "reused key"),
+        ),
     )
     (result,) = run.run([toy], profile=draws.QUICK, seed=0)
     assert result.as_expected, result.notes
@@ -103,10 +131,22 @@ def standard(key, population, numbers, *, rows):
 
 def test_in_half_rounds_real_numbers_and_keeps_their_types(dtype):
     found = controls.in_half(
-        {"x": jnp.asarray([1.0, 1.0001, 1e-9, 100.03], dtype), "i": jnp.arange(3), "n": np.pi * np.ones(1)}
+        {
+            "x": jnp.asarray([1.0, 1.0001, 1e-9, 100.03], dtype),
+            "i": jnp.arange(3),
+            "n": np.pi * np.ones(1),
+        }
     )
-    assert found["x"].dtype == dtype and found["i"].dtype == jnp.arange(3).dtype and found["n"].dtype == np.float64
-    assert found["x"].tolist() == [1.0, 1.0, 0.0, 100.0] and found["i"].tolist() == [0, 1, 2]
+    assert (
+        found["x"].dtype == dtype
+        and found["i"].dtype == jnp.arange(3).dtype
+        and found["n"].dtype == np.float64
+    )
+    assert found["x"].tolist() == [1.0, 1.0, 0.0, 100.0] and found["i"].tolist() == [
+        0,
+        1,
+        2,
+    ]
     assert 0 < abs(found["n"][0] - np.pi) < 2**-9
 
 

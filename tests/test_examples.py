@@ -16,7 +16,9 @@ def run(monkeypatch, tmp_path):
     """Run an example with options, its files in a folder of the test, and return what it defined."""
 
     def run(name, *options):
-        monkeypatch.setattr(sys, "argv", [name, "--output", str(tmp_path), *map(str, options)])
+        monkeypatch.setattr(
+            sys, "argv", [name, "--output", str(tmp_path), *map(str, options)]
+        )
         return runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
     return run
@@ -39,7 +41,10 @@ def test_pictures_of_the_concepts(run, tmp_path):
 def test_clusters_of_a_real_table(run, tmp_path):
     space = run("cluster_table.py", "--rows", 200, "--draws", 1)
     # Partitions drawn at random have 0 on average; those of these 200 rows have .5 to .8.
-    assert all(values.shape == (1,) and values.min() > 0.3 for values in space["scores"].values())
+    assert all(
+        values.shape == (1,) and values.min() > 0.3
+        for values in space["scores"].values()
+    )
     check_figure(tmp_path / "example_cluster_table.svg")
 
 
@@ -75,18 +80,26 @@ def test_a_lengthscale_is_learned(run, tmp_path):
 
 def test_a_bound_of_ones_own(run, tmp_path, capsys):
     space = run("own_bound.py", "--draws", 1000)
-    assert [verdict for _, verdict in sorted(space["results"].items())] == ["refuted", "certified"] * 2
+    assert [verdict for _, verdict in sorted(space["results"].items())] == [
+        "refuted",
+        "certified",
+    ] * 2
     assert "violation probability at least" in capsys.readouterr().out
     check_figure(tmp_path / "example_own_bound.svg")
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Ray's own, and JAX's of its forks, which run other programs
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # Ray's own, and JAX's of its forks, which run other programs
 def test_workers_of_ray_sketch_all_rows(run):
     pytest.importorskip("ray")
     space = run("ray_shards.py", "--rows", 10_000)
     fit, Z = space["fit"], np.float64(space["phi"](space["X"]))
     values = np.linalg.eigvalsh(Z.T @ Z)[::-1][:3]
-    assert int(fit.weight) == 10_000 and (values - fit.eigenvalues <= float(fit.shrinkage) + 1e-4 * values[0]).all()
+    assert (
+        int(fit.weight) == 10_000
+        and (values - fit.eigenvalues <= float(fit.shrinkage) + 1e-4 * values[0]).all()
+    )
     rows = space["pyarrow"].parquet.read_table(space["folder"] / "features").num_rows
     assert rows == 10_000

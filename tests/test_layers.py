@@ -14,19 +14,59 @@ import proofs_check
 ROOT = pathlib.Path(jaxkern.__file__).parent.parent
 LAYERS = {
     "jaxkern": (
-        *("_types", "_programs", "checks", "_weights", "pytrees", "ragged", "_mesh", "_blocks", "draws", "_distances"),
-        *("linalg", "bounds", "kernels", "gram", "measures", "problems", "rkhs", "metrics", "kmeans"),
+        *(
+            "_types",
+            "_programs",
+            "checks",
+            "_weights",
+            "pytrees",
+            "ragged",
+            "_mesh",
+            "_blocks",
+            "draws",
+            "_distances",
+        ),
+        *(
+            "linalg",
+            "bounds",
+            "kernels",
+            "gram",
+            "measures",
+            "problems",
+            "rkhs",
+            "metrics",
+            "kmeans",
+        ),
         *("frequent_directions", "landmarks", "features", "regression"),
         *("clustering", "learn", "audit", "io", "scale", "plan", "sklearn"),
     ),
     "proofs_check": (
-        *("usage", "claim", "controls", "engine", "report", "papers", "register", "statements", "certify", "cli"),
+        *(
+            "usage",
+            "claim",
+            "controls",
+            "engine",
+            "report",
+            "papers",
+            "register",
+            "statements",
+            "certify",
+            "cli",
+        ),
         *("studies", "__main__"),
     ),
 }
 LATER = {("papers", "register")}
 """Imports that point forward: an adversary asks the register for the forms that it attacks."""
-NEEDED = {"jax", "numpy", "scipy", "optax", "jaxtyping", "jaxkern", *sys.stdlib_module_names}
+NEEDED = {
+    "jax",
+    "numpy",
+    "scipy",
+    "optax",
+    "jaxtyping",
+    "jaxkern",
+    *sys.stdlib_module_names,
+}
 """What jaxkern may import."""
 ASIDE = {("sklearn", "sklearn"), ("scale", "pyarrow")}
 """What one of its packages may import, too."""
@@ -60,7 +100,9 @@ def test_imports_point_back(path):
         first, second, *_ = f"{name}.".split(".")
         assert package != "jaxkern" or first in NEEDED or (own, first) in ASIDE, name
         if first == package and second in layers:
-            assert (own, second) in LATER or layers.index(second) <= layers.index(own), f"it imports {name}"
+            assert (own, second) in LATER or layers.index(second) <= layers.index(
+                own
+            ), f"it imports {name}"
 
 
 @pytest.mark.parametrize("package", ["proofs_check", "benchmarks", "examples"])
@@ -68,22 +110,44 @@ def test_nothing_outside_imports_a_private_name(package):
     for path in (ROOT / package).rglob("*.py"):
         for name in imported(path):
             first, *parts = name.split(".")
-            private = [part for part in parts if part.startswith("_") and not part.endswith("__")]
+            private = [
+                part
+                for part in parts
+                if part.startswith("_") and not part.endswith("__")
+            ]
             assert first != "jaxkern" or not private, f"{path} imports {name}"
 
 
 def test_every_layer_exists():
-    assert {place(path) for path in FILES} == {(package, layer) for package in LAYERS for layer in LAYERS[package]}
+    assert {place(path) for path in FILES} == {
+        (package, layer) for package in LAYERS for layer in LAYERS[package]
+    }
 
 
 def modules():
     """Return every module of proofs_check with the modules that it imports, as far as they are files of their own."""
-    names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
+        for path in FILES
+    }
     graph = {}
     for name, path in names.items():
-        targets = {other if other in names else other.rpartition(".")[0] for other in imported(path)} & set(names)
-        graph[name] = {other for other in targets if other != name and not name.startswith(f"{other}.")}
-    return {name: others for name, others in graph.items() if name.startswith("proofs_check")}
+        targets = {
+            other if other in names else other.rpartition(".")[0]
+            for other in imported(path)
+        } & set(names)
+        graph[name] = {
+            other
+            for other in targets
+            if other != name and not name.startswith(f"{other}.")
+        }
+    return {
+        name: others
+        for name, others in graph.items()
+        if name.startswith("proofs_check")
+    }
 
 
 def test_no_module_imports_itself_by_way_of_others():
@@ -91,20 +155,30 @@ def test_no_module_imports_itself_by_way_of_others():
     while ends := {name for name, others in graph.items() if not others & set(graph)}:
         graph = {name: others for name, others in graph.items() if name not in ends}
     # What is left are the circles and what leads to them: each module that stays imports another one that stays.
-    circles = {name for name, others in graph.items() if any(name in graph.get(other, ()) for other in others)}
+    circles = {
+        name
+        for name, others in graph.items()
+        if any(name in graph.get(other, ()) for other in others)
+    }
     assert not graph, f"circles, or what leads to them: {sorted(circles or graph)}"
 
 
 def test_the_checks_import_as_a_whole():
     for name in modules():
         if not name.endswith("__main__"):
-            assert importlib.import_module(name).__name__.startswith(proofs_check.__name__)
+            assert importlib.import_module(name).__name__.startswith(
+                proofs_check.__name__
+            )
 
 
 def test_the_package_gives_its_modules_when_they_are_used():
-    assert {name for name in LAYERS["jaxkern"] if not name.startswith("_")} <= set(dir(jaxkern))
+    assert {name for name in LAYERS["jaxkern"] if not name.startswith("_")} <= set(
+        dir(jaxkern)
+    )
     code = "import sys, jaxkern; jaxkern.linalg.matmul; print([m for m in sys.modules if m.startswith('jaxkern.')])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     loaded = set(ast.literal_eval(result.stdout))
     assert "jaxkern.linalg" in loaded and "jaxkern.features" not in loaded
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):

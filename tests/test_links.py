@@ -11,11 +11,21 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-IN_DOCS = [page for page in sorted(DOCS.rglob("*.md")) if not {"_build", "atlas", "inventory.md"} & set(page.parts)]
-PAGES = [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")), *IN_DOCS]
+IN_DOCS = [
+    page
+    for page in sorted(DOCS.rglob("*.md"))
+    if not {"_build", "atlas", "inventory.md"} & set(page.parts)
+]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *IN_DOCS,
+]
 GENERATED = {
     DOCS / "theory" / "inventory.md",
-    *(DOCS / "atlas" / f"{name}.md" for name in ("index", "kpotufe2020", "chen2016", "ghashami2016", "amini2021")),
+    *(
+        DOCS / "atlas" / f"{name}.md"
+        for name in ("index", "kpotufe2020", "chen2016", "ghashami2016", "amini2021")
+    ),
 }
 """Pages that are made when the documentation is built; tests/report looks at them."""
 DEEPEST = 3  # of the headings that get an anchor, as docs/conf.py says in myst_heading_anchors
@@ -23,9 +33,13 @@ DEEPEST = 3  # of the headings that get an anchor, as docs/conf.py says in myst_
 
 def without_code(text):
     """Return a page without its code and formulas, in which brackets are no links; blocks keep their first line."""
-    text = re.sub(r"^(`{3,})([^`\n]*)\n.*?^\1`*$", r"\2", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^(`{3,})([^`\n]*)\n.*?^\1`*$", r"\2", text, flags=re.MULTILINE | re.DOTALL
+    )
     text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL)
-    text = re.sub(r"(?<!\})(`+)[^`]+?\1", "code", text)  # what stands behind a role is kept
+    text = re.sub(
+        r"(?<!\})(`+)[^`]+?\1", "code", text
+    )  # what stands behind a role is kept
     return re.sub(r"(?<![\\$])\$[^$\n]+(?:\n[^$\n]+)?\$", "formula", text)
 
 
@@ -46,18 +60,28 @@ def anchors(text):
 
 def links(text):
     """Return the targets of the links and pictures of a page."""
-    return re.findall(r"\]\(<?([^()\s<>]+(?:\([^()\s]*\)[^()\s<>]*)?)>?(?: \"[^\"]*\")?\)", without_code(text))
+    return re.findall(
+        r"\]\(<?([^()\s<>]+(?:\([^()\s]*\)[^()\s<>]*)?)>?(?: \"[^\"]*\")?\)",
+        without_code(text),
+    )
 
 
 def roles(text, name):
     """Return the targets of a role such as {doc}, whose text may stand in front of them."""
     found = re.findall(rf"\{{{name}\}}`([^`]+)`", text)
-    return [re.sub(r"\s+", " ", re.sub(r"(?s)^.*<(.*)>$", r"\1", target)).strip() for target in found]
+    return [
+        re.sub(r"\s+", " ", re.sub(r"(?s)^.*<(.*)>$", r"\1", target)).strip()
+        for target in found
+    ]
 
 
 def labels():
     """Return the labels (label)= of all pages."""
-    return [label for page in IN_DOCS for label in re.findall(r"^\(([\w.-]+)\)=$", read(page), re.MULTILINE)]
+    return [
+        label
+        for page in IN_DOCS
+        for label in re.findall(r"^\(([\w.-]+)\)=$", read(page), re.MULTILINE)
+    ]
 
 
 def read(page):
@@ -87,7 +111,11 @@ def test_links_lead_to_files_and_headings(page):
 def test_roles_lead_to_pages_and_labels(page):
     text, known = read(page), set(labels())
     for target in roles(text, "doc"):
-        file = (DOCS / target.lstrip("/") if target.startswith("/") else page.parent / target).with_suffix(".md")
+        file = (
+            DOCS / target.lstrip("/")
+            if target.startswith("/")
+            else page.parent / target
+        ).with_suffix(".md")
         assert file.exists() or file.resolve() in GENERATED, f"{{doc}} {target}"
     for target in roles(text, "ref"):
         assert target in known, f"{{ref}} {target}"
@@ -103,8 +131,14 @@ def test_every_page_is_in_a_table_of_contents_and_every_entry_is_a_page():
     while todo:
         page = todo.pop()
         reached.add(page)
-        for block in re.findall(r"^```\{toctree\}\n(.*?)^```", read(page), re.MULTILINE | re.DOTALL):
-            for entry in [line.strip() for line in block.splitlines() if line.strip() and not line.startswith(":")]:
+        for block in re.findall(
+            r"^```\{toctree\}\n(.*?)^```", read(page), re.MULTILINE | re.DOTALL
+        ):
+            for entry in [
+                line.strip()
+                for line in block.splitlines()
+                if line.strip() and not line.startswith(":")
+            ]:
                 entry = re.sub(r"^.*<(.*)>$", r"\1", entry)
                 file = (page.parent / f"{entry}.md").resolve()
                 if file in GENERATED:
@@ -115,11 +149,19 @@ def test_every_page_is_in_a_table_of_contents_and_every_entry_is_a_page():
 
 
 def test_every_key_that_is_cited_stands_in_the_references():
-    known = set(re.findall(r"^\((\w+)\)=\n`\1`\n: ", read(DOCS / "references.md"), re.MULTILINE))
+    known = set(
+        re.findall(r"^\((\w+)\)=\n`\1`\n: ", read(DOCS / "references.md"), re.MULTILINE)
+    )
     assert len(known) >= 10
-    sources = [*PAGES, *(ROOT / "jaxkern").rglob("*.py"), *(ROOT / "proofs_check").rglob("*.py")]
+    sources = [
+        *PAGES,
+        *(ROOT / "jaxkern").rglob("*.py"),
+        *(ROOT / "proofs_check").rglob("*.py"),
+    ]
     for path in sources:
-        cited = set(re.findall(r"\b[a-z]{4,}(?:19|20)\d\d\b(?!_)", read(path))) - {"toy2020"}
+        cited = set(re.findall(r"\b[a-z]{4,}(?:19|20)\d\d\b(?!_)", read(path))) - {
+            "toy2020"
+        }
         assert cited <= known, f"{name_of(path)}: {sorted(cited - known)}"
 
 
@@ -146,7 +188,10 @@ Text [a](b.md#one) ![picture](c.svg) and `[no](link.md)` and $[x](y)$ with [web]
 def test_the_reader_of_pages_finds_links_headings_and_roles_and_nothing_else():
     assert links(PAGE) == ["b.md#one", "c.svg", "https://x.org/a_(b)"]
     assert anchors(PAGE) == {"one-two34-its", "same", "same-1"}
-    assert roles(PAGE, "doc") == ["theory/x", "../y"] and roles(PAGE, "ref") == ["theorem-a", "b"]
+    assert roles(PAGE, "doc") == ["theory/x", "../y"] and roles(PAGE, "ref") == [
+        "theorem-a",
+        "b",
+    ]
 
 
 def test_anchors_go_as_deep_as_the_configuration_says():

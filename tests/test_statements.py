@@ -43,14 +43,50 @@ QUANTILE = float(stats.norm.ppf(0.95**0.1))
 UNIT = {"limits": (0.0, 1.0)}
 # What is claimed of whom, true and false by a few percent, and the verdicts.
 STATEMENTS = {
-    "quantile": ((largest,), {"probability": 0.95}, QUANTILE + 0.12, QUANTILE - 0.12, "certified"),
-    "bound": ((largest,), {}, Bound(2.7, 0.95, True, "a"), Bound(2.3, 0.95, True, "a"), "certified"),
+    "quantile": (
+        (largest,),
+        {"probability": 0.95},
+        QUANTILE + 0.12,
+        QUANTILE - 0.12,
+        "certified",
+    ),
+    "bound": (
+        (largest,),
+        {},
+        Bound(2.7, 0.95, True, "a"),
+        Bound(2.3, 0.95, True, "a"),
+        "certified",
+    ),
     "always": ((uniform,), {"probability": 1}, 1.0, 0.995, "consistent"),
-    "mean": ((uniform,), {"mean": "equal to", "within": 0.03, **UNIT}, 0.5, 0.53, "certified"),
+    "mean": (
+        (uniform,),
+        {"mean": "equal to", "within": 0.03, **UNIT},
+        0.5,
+        0.53,
+        "certified",
+    ),
     "at most": ((uniform,), {"mean": "at most", **UNIT}, 0.52, 0.48, "certified"),
-    "half a line": ((uniform,), {"mean": "at most", "limits": (0, math.inf)}, 0.52, 0.48, "consistent"),
-    "heavy": ((pareto,), {"mean": "at most", "limits": (1, math.inf)}, 5 / 3, 1.5, "consistent"),
-    "variance": ((uniform,), {"mean": "at most", "variance": 1 / 12}, 0.52, 0.48, "certified"),
+    "half a line": (
+        (uniform,),
+        {"mean": "at most", "limits": (0, math.inf)},
+        0.52,
+        0.48,
+        "consistent",
+    ),
+    "heavy": (
+        (pareto,),
+        {"mean": "at most", "limits": (1, math.inf)},
+        5 / 3,
+        1.5,
+        "consistent",
+    ),
+    "variance": (
+        (uniform,),
+        {"mean": "at most", "variance": 1 / 12},
+        0.52,
+        0.48,
+        "certified",
+    ),
     "sizes": (
         (deviation,),
         {"probability": 0.9, "sizes": (10, 100)},
@@ -60,7 +96,12 @@ STATEMENTS = {
     ),
     "stacked": (
         (coin,),
-        {"mean": "at most", "data": np.array([0.1, 0.5], np.float32), "stacked": True, **UNIT},
+        {
+            "mean": "at most",
+            "data": np.array([0.1, 0.5], np.float32),
+            "stacked": True,
+            **UNIT,
+        },
         [0.13, 0.53],
         [0.13, 0.47],
         "certified",
@@ -78,24 +119,40 @@ def test_true_statements_stand_and_false_ones_fall(name, seed):
         assert 0 < found.draws <= 10_000 * len(found.settings)
         low, high = found.slack_limits
         assert math.isnan(found.slack) or low <= found.slack <= high
-        assert str(found).startswith(f"{verdict}: ") and f"{found.draws:,} draws" in str(found)
+        assert str(found).startswith(
+            f"{verdict}: "
+        ) and f"{found.draws:,} draws" in str(found)
 
 
-@pytest.mark.parametrize(("exponent", "verdict"), [(-0.5, "certified"), (-0.8, "refuted")])
+@pytest.mark.parametrize(
+    ("exponent", "verdict"), [(-0.5, "certified"), (-0.8, "refuted")]
+)
 def test_a_rate(exponent, verdict):
-    found = validate(jax.random.key(0), deviation, exponent=exponent, sizes=SIZES, draws=4_000, **UNIT)
+    found = validate(
+        jax.random.key(0),
+        deviation,
+        exponent=exponent,
+        sizes=SIZES,
+        draws=4_000,
+        **UNIT,
+    )
     assert found.verdict == verdict and math.isnan(found.slack)
-    undecided = validate(jax.random.key(0), deviation, exponent=exponent, sizes=SIZES, draws=200)
+    undecided = validate(
+        jax.random.key(0), deviation, exponent=exponent, sizes=SIZES, draws=200
+    )
     assert undecided.verdict == "consistent"
 
 
 def test_the_key_alone_decides_and_draws_are_of_the_statistic():
     first, again, other = (
-        validate(jax.random.key(s), largest, QUANTILE, probability=0.95, draws=500) for s in (1, 1, 2)
+        validate(jax.random.key(s), largest, QUANTILE, probability=0.95, draws=500)
+        for s in (1, 1, 2)
     )
     assert str(first) == str(again) and first.slack != other.slack
     fifty = validate(jax.random.key(1), largest, 9.0, probability=1, draws=50)
-    assert fifty.draws == 50 and fifty.slack_limits[0] == 0  # one never seen may be larger
+    assert (
+        fifty.draws == 50 and fifty.slack_limits[0] == 0
+    )  # one never seen may be larger
     assert fifty.slack_limits[1] == pytest.approx(fifty.slack)
 
 
@@ -108,8 +165,12 @@ def test_it_draws_in_the_precision_of_the_process(x64):
         return x.sum()
 
     with jax.enable_x64(x64):
-        found = validate(jax.random.key(0), kind, 3.0, probability=1, data=jnp.ones(3), draws=10)
-    assert found.verdict == "consistent" and set(seen) == {jnp.dtype("float64" if x64 else "float32")}
+        found = validate(
+            jax.random.key(0), kind, 3.0, probability=1, data=jnp.ones(3), draws=10
+        )
+    assert found.verdict == "consistent" and set(seen) == {
+        jnp.dtype("float64" if x64 else "float32")
+    }
 
 
 def test_limits_of_the_slack_hold_as_often_as_they_say():
@@ -124,23 +185,35 @@ def test_limits_of_the_slack_hold_as_often_as_they_say():
 
 def test_lower_limits_without_an_upper_end_hold_for_heavy_tails():
     sample = np.random.default_rng(0).pareto(2.5, (300, 400))
-    lower, upper = betting.betting_limits(sample, 0.05, low=0.0, high=math.inf, unit=2 / 1.5)
-    assert np.all(np.isinf(upper)) and np.count_nonzero(lower > 1 / 1.5) <= stats.binom.isf(1e-6, 300, 0.05)
+    lower, upper = betting.betting_limits(
+        sample, 0.05, low=0.0, high=math.inf, unit=2 / 1.5
+    )
+    assert np.all(np.isinf(upper)) and np.count_nonzero(
+        lower > 1 / 1.5
+    ) <= stats.binom.isf(1e-6, 300, 0.05)
     assert np.median(lower) > 0.4 / 1.5 * 1.5  # some 60 % of the mean
     one = betting.betting_limits(sample[:5] % 1, 0.05, unit=7.0)
-    assert np.array_equal(one, betting.betting_limits(sample[:5] % 1, 0.05))  # the unit is for infinite ends alone
+    assert np.array_equal(
+        one, betting.betting_limits(sample[:5] % 1, 0.05)
+    )  # the unit is for infinite ends alone
 
 
 REFUSED = {
     "statistic must be a function": ((3.0, 1.0), {"probability": 0.5}),
     "give a bound with a probability or a mean": ((largest,), {"probability": 0.5}),
     "an exponent alone; got": ((largest, 1.0), {"exponent": 0.5}),
-    "got ['probability', 'mean']": ((largest, 1.0), {"probability": 0.5, "mean": "at most"}),
+    "got ['probability', 'mean']": (
+        (largest, 1.0),
+        {"probability": 0.5, "mean": "at most"},
+    ),
     "probability must lie in (0, 1], got 1.5": ((largest, 1.0), {"probability": 1.5}),
     "probability must lie in (0, 1], got 0": ((largest, 1.0), {"probability": 0}),
     'mean must be "at most"': ((largest, 1.0), {"mean": "least"}),
     "a bound that is a number needs a probability": ((largest, 1.0), {}),
-    "the bound has the probability 0.9, not 0.8": ((largest, Bound(1.0, 0.9, True, "a")), {"probability": 0.8}),
+    "the bound has the probability 0.9, not 0.8": (
+        (largest, Bound(1.0, 0.9, True, "a")),
+        {"probability": 0.8},
+    ),
     "stacked data need data": ((coin, 1.0), {"probability": 0.5, "stacked": True}),
     "leading axis, got sizes [1, 2]": (
         (coin, 1.0),
@@ -152,13 +225,28 @@ REFUSED = {
     ),
     "sizes must differ": ((deviation, 1.0), {"probability": 0.5, "sizes": (3, 3)}),
     "sizes must": ((deviation, 1.0), {"probability": 0.5, "sizes": (0,)}),
-    "controls are for statements with a probability": ((largest, 1.0), {"mean": "at most", "controls": (0.5,)}),
+    "controls are for statements with a probability": (
+        (largest, 1.0),
+        {"mean": "at most", "controls": (0.5,)},
+    ),
     "alpha must lie in (0, 1/2)": ((largest, 1.0), {"probability": 0.5, "alpha": 0.7}),
     "draws must": ((largest, 1.0), {"probability": 0.5, "draws": 1}),
-    "must return a scalar": ((lambda key: jax.random.normal(key, (2,)), 1.0), {"probability": 0.5}),
-    "uses a key twice": ((lambda key: uniform(key) + largest(key), 1.0), {"probability": 0.5}),
-    "must lie in its limits [0, 0.5]": ((uniform, 1.0), {"mean": "at most", "limits": (0, 0.5)}),
-    "a rate needs at least five": ((deviation,), {"exponent": 1.0, "sizes": (1, 2), **UNIT}),
+    "must return a scalar": (
+        (lambda key: jax.random.normal(key, (2,)), 1.0),
+        {"probability": 0.5},
+    ),
+    "uses a key twice": (
+        (lambda key: uniform(key) + largest(key), 1.0),
+        {"probability": 0.5},
+    ),
+    "must lie in its limits [0, 0.5]": (
+        (uniform, 1.0),
+        {"mean": "at most", "limits": (0, 0.5)},
+    ),
+    "a rate needs at least five": (
+        (deviation,),
+        {"exponent": 1.0, "sizes": (1, 2), **UNIT},
+    ),
 }
 
 
@@ -171,12 +259,16 @@ def test_what_does_not_fit_is_refused_by_name(message):
 
 
 def test_what_is_not_a_number_is_a_violation():
-    found = validate(jax.random.key(0), lambda key: jnp.nan * uniform(key), 1.0, probability=0.5)
+    found = validate(
+        jax.random.key(0), lambda key: jnp.nan * uniform(key), 1.0, probability=0.5
+    )
     assert found.verdict == "refuted" and "not finite" in found.because
 
 
 def test_a_statement_is_a_claim_with_controls():
-    claim = statement("own:quantile", largest, 3.0, probability=0.95, controls=(0.5,), title="A title")
+    claim = statement(
+        "own:quantile", largest, 3.0, probability=0.95, controls=(0.5,), title="A title"
+    )
     assert (claim.paper, claim.title, claim.kind, claim.printed.expect) == (
         "own",
         "A title",
@@ -185,8 +277,12 @@ def test_a_statement_is_a_claim_with_controls():
     )
     assert [control.name for control in claim.controls] == ["0.5 of the bound"]
     assert claim.tex == r"\mathbb P(\text{largest} \le 3) \ge 0.95"
-    assert {"validate", "statement", "inequality", "attack", "sets", "certify"} <= set(dir(proofs_check))
-    with pytest.raises(AttributeError, match="'proofs_check' has no attribute 'nothing'"):
+    assert {"validate", "statement", "inequality", "attack", "sets", "certify"} <= set(
+        dir(proofs_check)
+    )
+    with pytest.raises(
+        AttributeError, match="'proofs_check' has no attribute 'nothing'"
+    ):
         _ = proofs_check.nothing
 
 
@@ -195,7 +291,10 @@ def lu(factor):
     """Return that a random pivot of a 3 x 3 matrix leaves at most `factor` times the best error of rank one."""
 
     def sides(A, xp):
-        residual = A[None, None] - A.T[None, :, :, None] * A[:, None, None, :] / A[:, :, None, None]
+        residual = (
+            A[None, None]
+            - A.T[None, :, :, None] * A[:, None, None, :] / A[:, :, None, None]
+        )
         mean = xp.sum((A * A)[:, :, None, None] * residual * residual) / xp.sum(A * A)
         return mean, factor * xp.sum(xp.linalg.eigvalsh(A @ A.T)[:-1])
 
@@ -210,24 +309,41 @@ def cholesky(factor):
         if len(rest) == 1:
             return xp.trace(A)
         after = {j: A - xp.outer(A[:, j], A[:, j]) / A[j, j] for j in rest}
-        return sum(A[j, j] / xp.trace(A) * left(after[j], xp, [i for i in rest if i != j]) for j in rest)
+        return sum(
+            A[j, j] / xp.trace(A) * left(after[j], xp, [i for i in rest if i != j])
+            for j in rest
+        )
 
     def sides(L, xp):
         A = L @ L.T
         return left(A, xp, [0, 1, 2]), factor * xp.linalg.eigvalsh(A)[0]
 
-    return inequality(f"own:cholesky{factor}", sides, lambda key: jax.random.normal(key, (3, 3)))
+    return inequality(
+        f"own:cholesky{factor}", sides, lambda key: jax.random.normal(key, (3, 3))
+    )
 
 
 @pytest.mark.parametrize("make", [lu, cholesky])
-def test_two_conjectures_of_the_literature_fall_and_the_sharp_constants_stand(make, x64):
+def test_two_conjectures_of_the_literature_fall_and_the_sharp_constants_stand(
+    make, x64
+):
     claim, sharp = make(2), make(4)
     for seed in range(2):
         found = attack(claim, seed=seed)
-        assert found.found and len([v for v in found.rechecked if v.status == "refuted"]) == 3
-        assert found.excess == pytest.approx(0.5, abs=1e-3)  # twice the conjectured factor, in a limit
-        assert np.all(found.simplest == np.round(found.simplest)) and np.abs(found.simplest).max() <= 3
-        assert claim.target.excess(found.simplest, jax.random.key(0)) > 0.1  # without balls
+        assert (
+            found.found
+            and len([v for v in found.rechecked if v.status == "refuted"]) == 3
+        )
+        assert found.excess == pytest.approx(
+            0.5, abs=1e-3
+        )  # twice the conjectured factor, in a limit
+        assert (
+            np.all(found.simplest == np.round(found.simplest))
+            and np.abs(found.simplest).max() <= 3
+        )
+        assert (
+            claim.target.excess(found.simplest, jax.random.key(0)) > 0.1
+        )  # without balls
     assert not any(attack(sharp, seed=seed).found for seed in range(5))
     text = str(found)
     assert "VIOLATED" in text and "simplest x = [[" in text
@@ -242,19 +358,32 @@ def test_what_floats_alone_refute_is_not_refuted(x64):
 
     claim = inequality("own:exp", sides, lambda key: jax.random.normal(key, (2,)))
     assert not attack(claim, restarts=4, steps=20).found
-    assert all(left <= right.value * (1 + 1e-12) for left, right in claim.printed.statement.sides(jax.random.key(0)))
+    assert all(
+        left <= right.value * (1 + 1e-12)
+        for left, right in claim.printed.statement.sides(jax.random.key(0))
+    )
     with pytest.raises(ValueError, match="the claim has no target"):
         attack(statement("own:none", largest, 3.0, probability=0.5))
 
 
 @pytest.mark.parametrize(
     ("name", "made"),
-    [("simplex", lambda w, xp: (xp.sum(w), 1 - 1e-9)), ("sphere", lambda w, xp: (xp.sum(w * w), 1 - 1e-9))],
+    [
+        ("simplex", lambda w, xp: (xp.sum(w), 1 - 1e-9)),
+        ("sphere", lambda w, xp: (xp.sum(w * w), 1 - 1e-9)),
+    ],
 )
 def test_members_of_a_set_are_exact_in_a_proof(name, made, x64):
     within = getattr(sets, name)()
-    claim = inequality(f"own:{name}", made, lambda key: jax.random.uniform(key, (3,)), {"w": within}["w"])
+    claim = inequality(
+        f"own:{name}",
+        made,
+        lambda key: jax.random.uniform(key, (3,)),
+        {"w": within}["w"],
+    )
     found = attack(claim, restarts=2, steps=5)
     assert found.found and f"the place is {within.says}" in str(found)
-    left, right = enclosures.relative(lambda: claim.target.enclosed(enclosures.balls(found.params)))
+    left, right = enclosures.relative(
+        lambda: claim.target.enclosed(enclosures.balls(found.params))
+    )
     assert left == 1 and right == pytest.approx(1 - 1e-9, abs=1e-15)

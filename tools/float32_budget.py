@@ -26,7 +26,18 @@ from public import TABLE, products
 from support.bounds import ARGUMENTS, named
 from support.cases import KERNELS, RATIOS, Case
 
-from jaxkern import audit, clustering, features, frequent_directions, gram, kernels, learn, measures, metrics, rkhs
+from jaxkern import (
+    audit,
+    clustering,
+    features,
+    frequent_directions,
+    gram,
+    kernels,
+    learn,
+    measures,
+    metrics,
+    rkhs,
+)
 from jaxkern.kmeans import kmeans
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "float32.md"
@@ -61,7 +72,9 @@ class Row:
 
     def limit(self, n, d):
         """Return the value of the formula."""
-        formula = re.sub(r"(\w) \(", r"\1 * (", re.sub(r"√(\w)", r"math.sqrt(\1)", self.text))
+        formula = re.sub(
+            r"(\w) \(", r"\1 * (", re.sub(r"√(\w)", r"math.sqrt(\1)", self.text)
+        )
         return float(eval(formula, {"math": math, "n": n, "d": d}))
 
 
@@ -83,41 +96,67 @@ class Given:
         return other
 
     def numbers(self, *shape):
-        return jnp.asarray(np.asarray(self.case.numbers(*shape), np.float32), self.dtype)
+        return jnp.asarray(
+            np.asarray(self.case.numbers(*shape), np.float32), self.dtype
+        )
 
     @property
     def K(self):
         rows = np.float64(self.case.plain)
-        squares = ((rows[:, None] - rows[None]) ** 2).sum(axis=2) / float(self.single) ** 2
+        squares = ((rows[:, None] - rows[None]) ** 2).sum(axis=2) / float(
+            self.single
+        ) ** 2
         return jnp.asarray(np.exp(-squares / 2).astype(np.float32), self.dtype)
 
     @property
     def spread(self):
         """1 + rho^2, rho the largest distance of a point from the mean over the lengthscale; at most 1e-5 / eps."""
         rows = np.float64(self.case.rows)
-        return min(1 + ((rows - rows.mean(axis=0)) ** 2).sum(axis=1).max() / float(self.single) ** 2, 84.0)
+        return min(
+            1
+            + ((rows - rows.mean(axis=0)) ** 2).sum(axis=1).max()
+            / float(self.single) ** 2,
+            84.0,
+        )
 
     @property
     def reach(self):
         """R, the largest distance of a point from the origin over the lengthscale."""
-        return np.sqrt((np.float64(self.case.rows) ** 2).sum(axis=1).max()) / float(self.single)
+        return np.sqrt((np.float64(self.case.rows) ** 2).sum(axis=1).max()) / float(
+            self.single
+        )
 
     def cast(self, tree):
         """Return a tree whose float32 leaves are of the dtype."""
-        return jax.tree.map(lambda leaf: leaf.astype(self.dtype) if leaf.dtype == jnp.float32 else leaf, tree)
+        return jax.tree.map(
+            lambda leaf: leaf.astype(self.dtype) if leaf.dtype == jnp.float32 else leaf,
+            tree,
+        )
 
     def drawn(self, name="paired_fourier"):
         """A Fourier map that was drawn in float32."""
         with jax.enable_x64(False):
             kernel = kernels.Gaussian(jnp.asarray(self.single))
-            phi = getattr(features, name)(self.case.key, kernel, self.d, num_frequencies=8, dtype="float32")
+            phi = getattr(features, name)(
+                self.case.key, kernel, self.d, num_frequencies=8, dtype="float32"
+            )
         return self.cast(phi)
 
     def turns(self, name="paired_fourier"):
         """1 + |w| R: the largest phase."""
         phi = self.drawn(name)
-        leaf = phi.frequencies if hasattr(phi, "frequencies") else phi.lengths[..., None] * np.ones(2)
-        return 1 + np.linalg.norm(np.float64(leaf).reshape(-1, np.shape(leaf)[-1]), axis=1).max() * self.reach
+        leaf = (
+            phi.frequencies
+            if hasattr(phi, "frequencies")
+            else phi.lengths[..., None] * np.ones(2)
+        )
+        return (
+            1
+            + np.linalg.norm(
+                np.float64(leaf).reshape(-1, np.shape(leaf)[-1]), axis=1
+            ).max()
+            * self.reach
+        )
 
 
 def row(name, value, scale, relative, text):
@@ -127,7 +166,9 @@ def row(name, value, scale, relative, text):
 def called(name, word, kernel_names=("gaussian",)):
     """Return a result of a public function, called as the table of all of them does."""
     make = TABLE[name].make
-    return lambda g: jnp.stack([make(g.of(kernel_name))[word][0] for kernel_name in kernel_names])
+    return lambda g: jnp.stack(
+        [make(g.of(kernel_name))[word][0] for kernel_name in kernel_names]
+    )
 
 
 def one(g, exact):
@@ -148,13 +189,24 @@ def total(g, *shape):
 
 def norms(g):
     """|x| |y| for all points."""
-    return np.linalg.norm(np.float64(g.X), axis=1)[:, None] * np.linalg.norm(np.float64(g.Y), axis=1)[None, :]
+    return (
+        np.linalg.norm(np.float64(g.X), axis=1)[:, None]
+        * np.linalg.norm(np.float64(g.Y), axis=1)[None, :]
+    )
 
 
 ONE, SPREAD, ITSELF = (one, "1"), (spread, "1 + ρ²"), (itself, "itself")
 """What most errors are relative to, with the words for it."""
-POINTS, SUM, AVERAGE, MAP = "4 + √d", "4 + √d + √n", "1 + (√d + √n) / 4", "4 (4 + √d + √n)"
-PRODUCTS, DIRECT = ("gaussian", "matern32", "matern52"), ("laplacian", "exponential", "cauchy")
+POINTS, SUM, AVERAGE, MAP = (
+    "4 + √d",
+    "4 + √d + √n",
+    "1 + (√d + √n) / 4",
+    "4 (4 + √d + √n)",
+)
+PRODUCTS, DIRECT = (
+    ("gaussian", "matern32", "matern52"),
+    ("laplacian", "exponential", "cauchy"),
+)
 
 
 def pairs(g):
@@ -171,7 +223,13 @@ for _label, _names, _scale, _relative in (
     ("`Polynomial`", ("polynomial",), lambda g, exact: 2 * (1 + norms(g) / float(g.single) ** 2) ** 2,
      "2 (1 + \\|x\\| \\|y\\| / l²)²"),
 ):  # fmt: skip
-    row(f"gram.gram, {_label}", called("gram.gram", "K(X, Y)", _names), _scale, _relative, POINTS)
+    row(
+        f"gram.gram, {_label}",
+        called("gram.gram", "K(X, Y)", _names),
+        _scale,
+        _relative,
+        POINTS,
+    )
 
 
 row(
@@ -191,7 +249,8 @@ row("kernels.quantile_lengthscale", lambda g: jnp.stack([kernels.quantile_length
 row(
     "rkhs.inner",
     lambda g: rkhs.inner(
-        rkhs.Function(g.kernel, g.X, g.numbers(g.n)), rkhs.Function(g.kernel, g.Y, g.numbers(g.n + 1))
+        rkhs.Function(g.kernel, g.X, g.numbers(g.n)),
+        rkhs.Function(g.kernel, g.Y, g.numbers(g.n + 1)),
     ),
     lambda g, exact: g.spread * total(g, g.n) * total(g, g.n + 1),
     "(1 + ρ²) Σ\\|a\\| Σ\\|b\\|",
@@ -199,11 +258,19 @@ row(
 )
 row("rkhs.norm, squared", lambda g: called("rkhs.norm", "|f|")(g) ** 2, lambda g, exact: g.spread * total(g, g.n) ** 2,
     "(1 + ρ²) (Σ\\|a\\|)²", AVERAGE)  # fmt: skip
-row("rkhs.Covariance.eigenvalues", lambda g: rkhs.Covariance(g.kernel, g.X).eigenvalues(), *SPREAD, "4 + √d + n")
+row(
+    "rkhs.Covariance.eigenvalues",
+    lambda g: rkhs.Covariance(g.kernel, g.X).eigenvalues(),
+    *SPREAD,
+    "4 + √d + n",
+)
 
 
 def traces(g):
-    plain, centred = rkhs.Covariance(g.kernel, g.X), rkhs.Covariance(g.kernel, g.X, centered=True)
+    plain, centred = (
+        rkhs.Covariance(g.kernel, g.X),
+        rkhs.Covariance(g.kernel, g.X, centered=True),
+    )
     return jnp.stack([centred.trace(), plain.trace(3), plain.hs_norm() ** 2])
 
 
@@ -222,8 +289,18 @@ def components(g):
     return features.kernel_pca(g.kernel, g.X, num_components=g.n)
 
 
-row("features.kernel_pca, H K H from features", lambda g: products(components(g)(g.X)), *SPREAD, MAP)
-row("features.kernel_pca.explained_variance", lambda g: components(g).explained_variance, *SPREAD, SUM)
+row(
+    "features.kernel_pca, H K H from features",
+    lambda g: products(components(g)(g.X)),
+    *SPREAD,
+    MAP,
+)
+row(
+    "features.kernel_pca.explained_variance",
+    lambda g: components(g).explained_variance,
+    *SPREAD,
+    SUM,
+)
 
 
 def sketched(g):
@@ -236,7 +313,9 @@ def sketched(g):
 row(
     "features.kernel_jl",
     lambda g: sketched(g)(g.Y),
-    lambda g, exact: g.spread * np.abs(np.float64(sketched(g).projection)).sum(axis=1)[None, :],
+    lambda g, exact: (
+        g.spread * np.abs(np.float64(sketched(g).projection)).sum(axis=1)[None, :]
+    ),
     "(1 + ρ²) Σ\\|p\\|",
     AVERAGE,
 )
@@ -251,21 +330,36 @@ for _name in ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfo
 
 
 def feature_pca(g):
-    return products(features.random_feature_pca(g.drawn(), g.X, num_components=min(g.n, 16))(g.X))
+    return products(
+        features.random_feature_pca(g.drawn(), g.X, num_components=min(g.n, 16))(g.X)
+    )
 
 
-row("features.random_feature_pca, products", feature_pca, lambda g, exact: g.turns(), "1 + \\|w\\| R", MAP)
+row(
+    "features.random_feature_pca, products",
+    feature_pca,
+    lambda g, exact: g.turns(),
+    "1 + \\|w\\| R",
+    MAP,
+)
 
 
 def excess(g):
     """By how much B'B exceeds A'A, over |A|_F^2: nothing, but for the rounding that the certificate allows for."""
     if g.dtype == "float64":
         return jnp.zeros(())
-    found = frequent_directions.finalize(frequent_directions.update(frequent_directions.init(4, g.d), g.X))
-    A, B = np.float64(g.case.plain), np.float64(found.singular_values)[:, None] * np.float64(found.basis).T
+    found = frequent_directions.finalize(
+        frequent_directions.update(frequent_directions.init(4, g.d), g.X)
+    )
+    A, B = (
+        np.float64(g.case.plain),
+        np.float64(found.singular_values)[:, None] * np.float64(found.basis).T,
+    )
     # The difference acts on the span of both.
     basis = np.linalg.qr(np.concatenate([A, B]).T)[0]
-    apart = np.linalg.eigvalsh((A @ basis).T @ (A @ basis) - (B @ basis).T @ (B @ basis))
+    apart = np.linalg.eigvalsh(
+        (A @ basis).T @ (A @ basis) - (B @ basis).T @ (B @ basis)
+    )
     norm = (A**2).sum()
     return np.float64(max(-apart.min(), 0) / norm) if norm else np.zeros(())
 
@@ -278,7 +372,10 @@ def objective(g):
         found = kmeans(g.case.key, Given(g.case, "float32").X, 3)
     if g.dtype == "float32":
         return found.objective
-    return ((np.float64(g.case.plain) - np.float64(found.centers)[np.asarray(found.labels)]) ** 2).sum()
+    return (
+        (np.float64(g.case.plain) - np.float64(found.centers)[np.asarray(found.labels)])
+        ** 2
+    ).sum()
 
 
 def centres_rounded(g, exact):
@@ -289,29 +386,46 @@ def centres_rounded(g, exact):
 row("kmeans.kmeans.objective J", objective, centres_rounded, "J + \\|X\\| √J", AVERAGE)
 row(
     "clustering.spectral_from_gram.eigenvalues",
-    lambda g: clustering.spectral_from_gram(g.case.key, g.K, 3, num_restarts=1).eigenvalues,
+    lambda g: (
+        clustering.spectral_from_gram(g.case.key, g.K, 3, num_restarts=1).eigenvalues
+    ),
     *ONE,
     "4 + √n",
 )
 row(
     "clustering.kernel_spectral.eigenvalues",
-    lambda g: clustering.kernel_spectral(g.case.key, g.kernel, g.X, 3, num_restarts=1).eigenvalues,
+    lambda g: (
+        clustering.kernel_spectral(
+            g.case.key, g.kernel, g.X, 3, num_restarts=1
+        ).eigenvalues
+    ),
     *SPREAD,
     SUM,
 )
-row("learn.eigengap", lambda g: learn.eigengap(g.kernel, g.X, num_components=2), *SPREAD, POINTS)
+row(
+    "learn.eigengap",
+    lambda g: learn.eigengap(g.kernel, g.X, num_components=2),
+    *SPREAD,
+    POINTS,
+)
 
 
 def alignment_scale(g, exact):
     K = np.float64(g.K)
     H = np.eye(g.n) - 1 / g.n
     centred = np.linalg.norm(H @ K @ H)
-    return g.spread * math.sqrt(g.n) / centred if centred > g.n * EPS * g.spread else math.inf
+    return (
+        g.spread * math.sqrt(g.n) / centred
+        if centred > g.n * EPS * g.spread
+        else math.inf
+    )
 
 
 row(
     "learn.alignment",
-    lambda g: learn.alignment(g.kernel, g.X, jnp.arange(g.n, dtype=jnp.int32) % 3, num_labels=3),
+    lambda g: learn.alignment(
+        g.kernel, g.X, jnp.arange(g.n, dtype=jnp.int32) % 3, num_labels=3
+    ),
     alignment_scale,
     "(1 + ρ²) √n / \\|H K H\\|",
     AVERAGE,
@@ -319,7 +433,10 @@ row(
 row(
     "metrics.spectral_error, frobenius_error",
     lambda g: jnp.stack(
-        [f(g.K, jnp.eye(g.n, dtype=g.dtype)) for f in (metrics.spectral_error, metrics.frobenius_error)]
+        [
+            f(g.K, jnp.eye(g.n, dtype=g.dtype))
+            for f in (metrics.spectral_error, metrics.frobenius_error)
+        ]
     ),
     *ONE,
     "4 + √n",
@@ -336,12 +453,20 @@ def over_distance(g, exact):
     return g.turns() / apart.min() if apart.size else 1.0
 
 
-row("audit.distance_error.mean", distance_error, over_distance, "(1 + \\|w\\| R) / D", AVERAGE)
+row(
+    "audit.distance_error.mean",
+    distance_error,
+    over_distance,
+    "(1 + \\|w\\| R) / D",
+    AVERAGE,
+)
 
 
 def spectral_error(g):
     """All of the space is probed, so that the lower bound is the error itself, whatever the probes."""
-    return audit.spectral_error(g.case.key, g.drawn(), g.kernel, g.X, num_steps=1, num_probes=g.n).lower
+    return audit.spectral_error(
+        g.case.key, g.drawn(), g.kernel, g.X, num_steps=1, num_probes=g.n
+    ).lower
 
 
 row(
@@ -353,7 +478,12 @@ row(
 )
 
 
-row("measures.mean_gaussian_kernel", lambda g: measures.mean_gaussian_kernel(g.X, g.length, g.length), *SPREAD, POINTS)
+row(
+    "measures.mean_gaussian_kernel",
+    lambda g: measures.mean_gaussian_kernel(g.X, g.length, g.length),
+    *SPREAD,
+    POINTS,
+)
 row(
     "measures.mean_kernel, `Distance`",
     lambda g: measures.mean_kernel(kernels.Distance(), g.X, g.length),
@@ -361,7 +491,12 @@ row(
     "8 + √d",
 )
 # A recurrence of 30 steps.
-row("measures.log_sphere_mgf", lambda g: measures.log_sphere_mgf(g.X / g.length, 5), *ITSELF, "32")
+row(
+    "measures.log_sphere_mgf",
+    lambda g: measures.log_sphere_mgf(g.X / g.length, 5),
+    *ITSELF,
+    "32",
+)
 
 
 def spectrum(g):
@@ -373,8 +508,17 @@ row("measures.gaussian_spectrum", spectrum, *ITSELF, "32")
 
 
 def bounds_of(g):
-    arguments = {name: words for name, words in ARGUMENTS.items() if name.startswith("bounds.sketching.")}
-    single = {name: {w: jnp.asarray(np.float32(x), g.dtype) for w, x in arguments[name].items()} for name in arguments}
+    arguments = {
+        name: words
+        for name, words in ARGUMENTS.items()
+        if name.startswith("bounds.sketching.")
+    }
+    single = {
+        name: {
+            w: jnp.asarray(np.float32(x), g.dtype) for w, x in arguments[name].items()
+        }
+        for name in arguments
+    }
     return jnp.stack([named(name)(**words).value for name, words in single.items()])
 
 
@@ -393,7 +537,9 @@ def error_of(line, case):
     # Numbers below the normal range are rounded to it.
     gap = np.abs(found - exact)
     least = float(np.finfo(np.float32).tiny) / EPS
-    return float(np.max(gap / (EPS * np.maximum(scale, least)), initial=0.0)), line.limit(case.n, case.dim)
+    return float(
+        np.max(gap / (EPS * np.maximum(scale, least)), initial=0.0)
+    ), line.limit(case.n, case.dim)
 
 
 def cases_of(family, sizes=SIZES, ratios=RATIOS, seeds=SEEDS):
@@ -417,16 +563,30 @@ def measured(name, **grid):
 
 
 def shown(error):
-    return "0" if error == 0 else f"{error:.1g}" if error < 1 else f"{float(f'{error:.2g}'):g}"
+    return (
+        "0"
+        if error == 0
+        else f"{error:.1g}"
+        if error < 1
+        else f"{float(f'{error:.2g}'):g}"
+    )
 
 
 def line_of(name, largest, worst):
     limit = ROWS[name].text
-    cells = [name, ROWS[name].relative, *(shown(largest[column]) for column in COLUMNS), limit, f"{worst[0]:.2f}"]
+    cells = [
+        name,
+        ROWS[name].relative,
+        *(shown(largest[column]) for column in COLUMNS),
+        limit,
+        f"{worst[0]:.2f}",
+    ]
     return "| " + " | ".join(cells) + " |"
 
 
-HEADER = "| function | relative to | " + " | ".join(COLUMNS) + " | limit | of the limit |"
+HEADER = (
+    "| function | relative to | " + " | ".join(COLUMNS) + " | limit | of the limit |"
+)
 
 
 def main(only=()):
@@ -437,10 +597,18 @@ def main(only=()):
         made[name] = line_of(name, largest, worst)
         print(made[name], "" if worst[0] <= 1 else f"BEYOND: {worst[1]}", flush=True)
         jax.clear_caches()
-    kept = {line.split(" | ")[0].removeprefix("| "): line for line in table_of(PAGE.read_text(encoding="utf-8"))}
+    kept = {
+        line.split(" | ")[0].removeprefix("| "): line
+        for line in table_of(PAGE.read_text(encoding="utf-8"))
+    }
     lines = [HEADER, "| " + " | ".join(["---"] * (len(COLUMNS) + 4)) + " |"]
     lines += [(kept | made)[name] for name in ROWS if name in kept | made]
-    text = re.sub(PATTERN, lambda _: "\n".join(lines) + "\n", PAGE.read_text(encoding="utf-8"), count=1)
+    text = re.sub(
+        PATTERN,
+        lambda _: "\n".join(lines) + "\n",
+        PAGE.read_text(encoding="utf-8"),
+        count=1,
+    )
     PAGE.write_text(text, encoding="utf-8")
 
 

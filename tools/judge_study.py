@@ -47,12 +47,20 @@ class Rule:
 
 def fixed_rule(delta: float) -> Rule:
     """Return the rule of the package: one look, after the number of trials that the two error rates ask for."""
-    return peeked_rule(delta, np.array([limits.trials_needed(delta, ALPHA, beta=BETA, bad=BAD)]))
+    return peeked_rule(
+        delta, np.array([limits.trials_needed(delta, ALPHA, beta=BETA, bad=BAD)])
+    )
 
 
 def peeked_rule(delta: float, looks: np.ndarray, evidence: Any = limits) -> Rule:
     """Return the limits for a fixed number of trials, looked at again and again: a mistake."""
-    return Rule(looks, *(f(looks, delta, ALPHA) for f in (evidence.largest_certified, evidence.smallest_refuted)))
+    return Rule(
+        looks,
+        *(
+            f(looks, delta, ALPHA)
+            for f in (evidence.largest_certified, evidence.smallest_refuted)
+        ),
+    )
 
 
 def sequential_rule(delta: float, looks: np.ndarray) -> Rule:
@@ -83,10 +91,19 @@ class Ends:
     mean_trials: float
 
 
-def simulate(rng: np.random.Generator, rate: float, rule: Rule, *, runs: int = RUNS) -> Ends:
+def simulate(
+    rng: np.random.Generator, rate: float, rule: Rule, *, runs: int = RUNS
+) -> Ends:
     """Return the ends of independent runs whose trials violate with probability `rate`."""
-    counts, ends, spent, previous = np.zeros(runs, np.int64), {"refuted": 0, "certified": 0}, 0, 0
-    for look, last, first in zip(rule.looks.tolist(), rule.certified.tolist(), rule.refuted.tolist(), strict=True):
+    counts, ends, spent, previous = (
+        np.zeros(runs, np.int64),
+        {"refuted": 0, "certified": 0},
+        0,
+        0,
+    )
+    for look, last, first in zip(
+        rule.looks.tolist(), rule.certified.tolist(), rule.refuted.tolist(), strict=True
+    ):
         counts = counts + rng.binomial(look - previous, rate, counts.size)
         spent += (look - previous) * counts.size
         ends["refuted"] += int(np.count_nonzero(counts >= first))
@@ -96,11 +113,20 @@ def simulate(rng: np.random.Generator, rate: float, rule: Rule, *, runs: int = R
     return Ends(runs, ends["refuted"], ends["certified"], spent / runs)
 
 
-COLUMNS: tuple[str, ...] = ("delta", "rule", "trials", "false refutations", "their rate", "exact")
+COLUMNS: tuple[str, ...] = (
+    "delta",
+    "rule",
+    "trials",
+    "false refutations",
+    "their rate",
+    "exact",
+)
 COLUMNS += ("found at 1.5 delta", "exact", "mean trials there", "exact")
 
 
-def rows(deltas: Sequence[float] = DELTAS, *, runs: int = RUNS, seed: int = 0) -> list[tuple[str, ...]]:
+def rows(
+    deltas: Sequence[float] = DELTAS, *, runs: int = RUNS, seed: int = 0
+) -> list[tuple[str, ...]]:
     """Return the cells of the table; limits of a measured rate are at level 0.005 on either side."""
     found = []
     for number, delta in enumerate(deltas):
@@ -113,13 +139,22 @@ def rows(deltas: Sequence[float] = DELTAS, *, runs: int = RUNS, seed: int = 0) -
         }
         for place, (name, rule) in enumerate(rules.items()):
             rng = np.random.default_rng([seed, number, place])
-            edge, beyond = simulate(rng, delta, rule, runs=runs), simulate(rng, BAD * delta, rule, runs=runs)
+            edge, beyond = (
+                simulate(rng, delta, rule, runs=runs),
+                simulate(rng, BAD * delta, rule, runs=runs),
+            )
             low, high = limits.binomial_limits(edge.refuted, runs, 0.005)
             exact_edge, exact_beyond = rule.law(delta), rule.law(BAD * delta)
             cells = [f"{delta:g}", name, f"{rule.looks[-1]:,}", f"{edge.refuted:,}"]
             cells += [f"{low:.2%} to {high:.2%}", f"{exact_edge.refuted.sum():.2%}"]
-            cells += [f"{beyond.refuted / runs:.2%}", f"{exact_beyond.refuted.sum():.2%}"]
-            cells += [f"{beyond.mean_trials:,.0f}", f"{exact_beyond.expected_trials:,.0f}"]
+            cells += [
+                f"{beyond.refuted / runs:.2%}",
+                f"{exact_beyond.refuted.sum():.2%}",
+            ]
+            cells += [
+                f"{beyond.mean_trials:,.0f}",
+                f"{exact_beyond.expected_trials:,.0f}",
+            ]
             found.append(tuple(cells))
     return found
 
@@ -145,14 +180,21 @@ class Edge:
 
     def count(self, rng: np.random.Generator, runs: int) -> tuple[int, int]:
         """Return how many runs refute what is true, and how many certify something that is false."""
-        settings = tuple(claim.Setting(f"{size:g}", numbers={"size": size}) for size in self.sizes)
+        settings = tuple(
+            claim.Setting(f"{size:g}", numbers={"size": size}) for size in self.sizes
+        )
         refuted = certified = 0
         for _ in range(runs):
             sample = self.draw(rng)
-            refuted += judge.judge(claim.Form(self.true, settings), sample, EDGE).status == "refuted"
+            refuted += (
+                judge.judge(claim.Form(self.true, settings), sample, EDGE).status
+                == "refuted"
+            )
             sample = sample if self.other is None else self.other(rng)
             forms = [claim.Form(statement, settings) for statement in self.false]
-            certified += any(judge.judge(form, sample, EDGE).status == "certified" for form in forms)
+            certified += any(
+                judge.judge(form, sample, EDGE).status == "certified" for form in forms
+            )
         return refuted, certified
 
 
@@ -160,51 +202,98 @@ def edges() -> list[Edge]:
     """Return every kind of statement that draws; statistics of mean 0 and variance 1, or in [0, 1]."""
     laws: dict[str, Callable[..., np.ndarray]] = {
         "normal": lambda rng, n=1: rng.standard_normal((n, TRIALS)),
-        "two values, one in 100": lambda rng, n=1: np.where(rng.random((n, TRIALS)) < 0.01, 99**0.5, -(99**-0.5)),
-        "log-normal": lambda rng, n=1: (
-            (rng.lognormal(0, 1.5, (n, TRIALS)) - math.exp(1.125)) / math.exp(1.125) / math.expm1(2.25) ** 0.5
+        "two values, one in 100": lambda rng, n=1: np.where(
+            rng.random((n, TRIALS)) < 0.01, 99**0.5, -(99**-0.5)
         ),
-        "Pareto, 2.5": lambda rng, n=1: (rng.pareto(2.5, (n, TRIALS)) - 2 / 3) / (20 / 9) ** 0.5,
+        "log-normal": lambda rng, n=1: (
+            (rng.lognormal(0, 1.5, (n, TRIALS)) - math.exp(1.125))
+            / math.exp(1.125)
+            / math.expm1(2.25) ** 0.5
+        ),
+        "Pareto, 2.5": lambda rng, n=1: (
+            (rng.pareto(2.5, (n, TRIALS)) - 2 / 3) / (20 / 9) ** 0.5
+        ),
     }
     unit: dict[str, tuple[Callable[..., np.ndarray], float]] = {
         "uniform": (lambda rng: rng.random((1, TRIALS)), 0.5),
-        "0 or 1, one in 50": (lambda rng: (rng.random((1, TRIALS)) < 0.02).astype(float), 0.02),
+        "0 or 1, one in 50": (
+            lambda rng: (rng.random((1, TRIALS)) < 0.02).astype(float),
+            0.02,
+        ),
     }
     uniform, never = unit["uniform"][0], {"trial": None}
     tail = claim.Tail(**never, bound=lambda _: Bound(0.9, 0.9, True, "the study"))
-    constant = claim.Calibrated(**never, shape=lambda _: Bound(1.0, 0.9, True, "the study"), lower=0, upper=0.9)
+    constant = claim.Calibrated(
+        **never, shape=lambda _: Bound(1.0, 0.9, True, "the study"), lower=0, upper=0.9
+    )
     law = claim.Law(**never, cdf=lambda x: np.clip(x, 0, 1), width=0.2)
-    found = [Edge("Tail", "uniform", uniform, tail, (tail,)), Edge("Calibrated", "uniform", uniform, constant)]
+    found = [
+        Edge("Tail", "uniform", uniform, tail, (tail,)),
+        Edge("Calibrated", "uniform", uniform, constant),
+    ]
     # The other law is that of a distribution function 0.2 below the claimed one at 0.6, and nearer to it elsewhere.
-    low = functools.partial(lambda rng, draw: np.interp(draw(rng), [0, 0.4, 1], [0, 0.6, 1]), draw=uniform)
+    low = functools.partial(
+        lambda rng, draw: np.interp(draw(rng), [0, 0.4, 1], [0, 0.6, 1]), draw=uniform
+    )
     found.append(Edge("Law", "uniform", uniform, law, (law,), low))
 
-    def expectation(kind: str, name: str, draw: Any, mean: float, precision: float, **proved: Any) -> Edge:
+    def expectation(
+        kind: str, name: str, draw: Any, mean: float, precision: float, **proved: Any
+    ) -> Edge:
         at = [
-            claim.Expectation(**never, target=lambda _, x=x: x, scale=lambda _: 1.0, precision=precision, **proved)
+            claim.Expectation(
+                **never,
+                target=lambda _, x=x: x,
+                scale=lambda _: 1.0,
+                precision=precision,
+                **proved,
+            )
             for x in (mean, mean - precision, mean + precision)
         ]
         return Edge(f"Expectation, {kind}", name, draw, at[0], tuple(at[1:]))
 
     for name, (draws, mean) in unit.items():
-        found.append(expectation("`limits`", name, draws, mean, 0.2, limits=lambda _: (0.0, 1.0)))
-        rare = claim.Rare(**never, log_claimed=lambda _, mean=mean: math.log(mean), log_ceiling=lambda _: 0.0)
+        found.append(
+            expectation("`limits`", name, draws, mean, 0.2, limits=lambda _: (0.0, 1.0))
+        )
+        rare = claim.Rare(
+            **never,
+            log_claimed=lambda _, mean=mean: math.log(mean),
+            log_ceiling=lambda _: 0.0,
+        )
         found.append(Edge("Rare", name, draws, rare, (rare,)))
     for name, draws in laws.items():
-        found.append(expectation("`moment`", name, draws, 0.0, 0.5, moment=lambda _: 1.0))
+        found.append(
+            expectation("`moment`", name, draws, 0.0, 0.5, moment=lambda _: 1.0)
+        )
     found.append(expectation("neither", "log-normal", laws["log-normal"], 0.0, 0.5))
     # Means of size^(1/2) and, at the largest size, of as much more as the width allows; that one alone is noisy.
     sizes, noise = np.array([1.0, 2, 4, 8, 16]), np.array([1e-4, 1e-4, 1e-4, 1e-4, 0.5])
     means = np.sqrt(sizes) * np.where(sizes == 16, 16**0.1, 1.0)
     moments = dict(zip(sizes, (means * noise) ** 2, strict=True))
-    rate = claim.Rate(**never, size="size", exponent=0.5, moment=lambda setting: moments[setting.numbers["size"]])
+    rate = claim.Rate(
+        **never,
+        size="size",
+        exponent=0.5,
+        moment=lambda setting: moments[setting.numbers["size"]],
+    )
     for name, draws in laws.items():
-        draw = functools.partial(lambda rng, draws: (means * (1 + noise * draws(rng, 5).T)).T, draws=draws)
-        found.append(Edge("Rate, `moment`", name, draw, rate, (rate,), sizes=tuple(sizes)))
+        draw = functools.partial(
+            lambda rng, draws: (means * (1 + noise * draws(rng, 5).T)).T, draws=draws
+        )
+        found.append(
+            Edge("Rate, `moment`", name, draw, rate, (rate,), sizes=tuple(sizes))
+        )
     return found
 
 
-KINDS: tuple[str, ...] = ("kind", "statistic", "runs", "false refutations", "their rate")
+KINDS: tuple[str, ...] = (
+    "kind",
+    "statistic",
+    "runs",
+    "false refutations",
+    "their rate",
+)
 KINDS += ("false certificates", "their rate")
 
 
@@ -212,7 +301,9 @@ def kinds(*, runs: int = RUNS, seed: int = 0) -> list[tuple[str, ...]]:
     """Return the cells of the second table; a tenth of the runs where limits are found by bisection."""
     found = []
     for number, edge in enumerate(edges()):
-        count = runs if edge.kind in ("Tail", "Calibrated", "Law") else max(runs // 10, 1)
+        count = (
+            runs if edge.kind in ("Tail", "Calibrated", "Law") else max(runs // 10, 1)
+        )
         ends = edge.count(np.random.default_rng([seed, 1, number]), count)
         cells = [edge.kind, edge.law, f"{count:,}"]
         for errors in ends[: 1 + bool(edge.false)]:
@@ -229,7 +320,11 @@ def draw(path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "judge", "font.size": 9}
+    style: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "judge",
+        "font.size": 9,
+    }
     with pyplot.rc_context(style):
         figure, axes = pyplot.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
         _draw_power(axes[0], 0.2)
@@ -253,17 +348,33 @@ def _draw_power(axis: Any, delta: float) -> None:
         power = [rule.law(rate).refuted.sum() for rate in rates]
         axis.plot(rates, power, color=colour, label=f"{name}, {rule.looks[-1]} trials")
     axis.axvline(delta, color="grey", linewidth=0.8)
-    axis.set(xlabel="true violation rate", ylabel="probability of refuting", title=f"claimed: at most {delta:g}")
+    axis.set(
+        xlabel="true violation rate",
+        ylabel="probability of refuting",
+        title=f"claimed: at most {delta:g}",
+    )
 
 
 def _draw_peeking(axis: Any, delta: float) -> None:
     looks = np.arange(5, 4001, 5)
     shown = np.unique(np.geomspace(1, looks.size, 80).astype(int)) - 1
-    rules = {"fixed, peeked at": (peeked_rule(delta, looks), "C0"), "sequential": (sequential_rule(delta, looks), "C1")}
+    rules = {
+        "fixed, peeked at": (peeked_rule(delta, looks), "C0"),
+        "sequential": (sequential_rule(delta, looks), "C1"),
+    }
     for name, (rule, colour) in rules.items():
-        axis.plot(looks[shown], np.cumsum(rule.law(delta).refuted)[shown], color=colour, label=name)
+        axis.plot(
+            looks[shown],
+            np.cumsum(rule.law(delta).refuted)[shown],
+            color=colour,
+            label=name,
+        )
     axis.axhline(ALPHA, color="grey", linestyle="--", linewidth=0.8, label="declared")
-    axis.set(xlabel="trials, one look every 5", ylabel="refuted so far", title=f"true rate {delta:g} = claimed")
+    axis.set(
+        xlabel="trials, one look every 5",
+        ylabel="refuted so far",
+        title=f"true rate {delta:g} = claimed",
+    )
     axis.set(xscale="log", ylim=(0, None))
 
 
@@ -273,29 +384,53 @@ def _draw_sizes(axis: Any, delta: float) -> None:
     for rates in (np.linspace(0, 0.7, 15) * delta, np.linspace(1.35, 3, 23) * delta):
         ends = [rule.law(rate) for rate in rates]
         (mean,) = axis.plot(rates, [law.expected_trials for law in ends], color="C1")
-        (most,) = axis.plot(rates, [law.quantile(0.99) for law in ends], color="C1", linestyle=":")
+        (most,) = axis.plot(
+            rates, [law.quantile(0.99) for law in ends], color="C1", linestyle=":"
+        )
     mean.set_label("sequential, mean")
     most.set_label("sequential, 99 of 100 runs")
     axis.axhline(fixed, color="C0", label="fixed, for 1.5 delta")
-    axis.set(xlabel="true violation rate", ylabel="trials", yscale="log", title=f"claimed: at most {delta:g}")
+    axis.set(
+        xlabel="true violation rate",
+        ylabel="trials",
+        yscale="log",
+        title=f"claimed: at most {delta:g}",
+    )
     axis.set_ylim(top=50 * fixed)  # room for the legend
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the table as Markdown, and draw the figure where a file is named."""
-    parser = argparse.ArgumentParser(prog="judge_study", description="The judge, judged by simulation and exactly.")
-    parser.add_argument("--runs", type=int, default=RUNS, metavar="INT", help=f"default: {RUNS}")
+    parser = argparse.ArgumentParser(
+        prog="judge_study", description="The judge, judged by simulation and exactly."
+    )
+    parser.add_argument(
+        "--runs", type=int, default=RUNS, metavar="INT", help=f"default: {RUNS}"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="INT", help="default: 0")
-    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the figure, as FILE.svg or another format")
-    parser.add_argument("--overwrite", action="store_true", help="replace a figure that exists")
+    parser.add_argument(
+        "--figure",
+        type=Path,
+        metavar="FILE",
+        help="draw the figure, as FILE.svg or another format",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace a figure that exists"
+    )
     options = parser.parse_args(argv)
     if options.figure is not None:
         try:
-            check_file("--figure", options.figure, overwrite=options.overwrite, named=True)
+            check_file(
+                "--figure", options.figure, overwrite=options.overwrite, named=True
+            )
         except UsageError as error:
             parser.error(str(error))
     for columns, table in ((COLUMNS, rows), (KINDS, kinds)):
-        for cells in (columns, ["---"] * len(columns), *table(runs=options.runs, seed=options.seed)):
+        for cells in (
+            columns,
+            ["---"] * len(columns),
+            *table(runs=options.runs, seed=options.seed),
+        ):
             print("| " + " | ".join(cells) + " |")
         print()
     if options.figure is not None:

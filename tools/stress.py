@@ -25,9 +25,13 @@ def main(arguments=None):
     parser.add_argument("--cases", type=int, default=20_000, help="how many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--only", default="", help="functions whose names start so; several with commas")
     parser.add_argument(
-        "--begin", default="", help="leave out the functions before this name, as after a run cut short"
+        "--only", default="", help="functions whose names start so; several with commas"
+    )
+    parser.add_argument(
+        "--begin",
+        default="",
+        help="leave out the functions before this name, as after a run cut short",
     )
     parser.add_argument("--case", help="one case again")
     given = parser.parse_args(arguments)
@@ -35,13 +39,17 @@ def main(arguments=None):
         complaints, end = judge(Case(*ast.literal_eval(given.case)))
         print(f"{end}: {'; '.join(complaints) or 'as it should be'}")
         return bool(complaints)
-    names = tuple(name for name in NAMES if name.startswith(tuple(given.only.split(","))))
+    names = tuple(
+        name for name in NAMES if name.startswith(tuple(given.only.split(",")))
+    )
     if not names:
         parser.error(f"no function is called {given.only!r}")
     cases = [draw(given.seed, given.first + i, names) for i in range(given.cases)]
     cases = [case for case in cases if case.name >= given.begin]
     failed, ends = run(cases, lambda s: print(s, flush=True))
-    print(f"{len(cases)} cases of {len(names)} functions: {dict(ends)}, {failed} failed")
+    print(
+        f"{len(cases)} cases of {len(names)} functions: {dict(ends)}, {failed} failed"
+    )
     return bool(failed)
 
 

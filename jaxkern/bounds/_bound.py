@@ -65,26 +65,41 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
     the rules of IEEE, as it is for arrays; `valid` then says whether it means anything. It does not where the value,
     the probability or an argument is not a number, or less than one thing is counted, whatever the hypotheses say.
     """
-    defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
 
     @functools.wraps(function)
     def with_floats(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
-        given = {name: _number(name, value, defaults.get(name, 0.0)) for name, value in kwargs.items()}
+        given = {
+            name: _number(name, value, defaults.get(name, 0.0))
+            for name, value in kwargs.items()
+        }
         return _judged(in_floats(args, given), given)
 
     @np.errstate(all="ignore")
     def in_floats(args: Any, given: dict[str, Any]) -> Bound:
-        plain: Any = {name: float(v) if checks.is_static(v) else v for name, v in given.items()}
+        plain: Any = {
+            name: float(v) if checks.is_static(v) else v for name, v in given.items()
+        }
         try:
             bound = function(*args, **plain)
-            if not any(isinstance(v, complex) for v in (bound.value, bound.probability)):
+            if not any(
+                isinstance(v, complex) for v in (bound.value, bound.probability)
+            ):
                 return bound
         except (ArithmeticError, TypeError, ValueError):
             if not any(isinstance(v, float) for v in plain.values()):
                 raise
-        scalars: Any = {name: np.float64(v) if isinstance(v, float) else v for name, v in plain.items()}
+        scalars: Any = {
+            name: np.float64(v) if isinstance(v, float) else v
+            for name, v in plain.items()
+        }
         bound = function(*args, **scalars)
-        return jax.tree.map(lambda v: v.item() if isinstance(v, np.generic) else v, bound)
+        return jax.tree.map(
+            lambda v: v.item() if isinstance(v, np.generic) else v, bound
+        )
 
     return with_floats
 
@@ -123,20 +138,36 @@ def _number(name: str, value: Any, default: Any) -> Any:
 
 def _judged(bound: Bound, given: dict[str, Any]) -> Bound:
     """Return a bound that is not valid where its value, probability or an argument is no number, or a size below 1."""
-    shapes = (), jnp.shape(bound.value)  # arguments of other shapes are summed up in the value
-    arguments = {k: v for k, v in given.items() if not (v is None or isinstance(v, bool)) and jnp.shape(v) in shapes}
+    shapes = (
+        (),
+        jnp.shape(bound.value),
+    )  # arguments of other shapes are summed up in the value
+    arguments = {
+        k: v
+        for k, v in given.items()
+        if not (v is None or isinstance(v, bool)) and jnp.shape(v) in shapes
+    }
     numbers = [bound.value, bound.probability, *arguments.values()]
-    sizes = [v for name, v in arguments.items() if name in _SIZES or name.startswith("num_")]
+    sizes = [
+        v for name, v in arguments.items() if name in _SIZES or name.startswith("num_")
+    ]
     if all(map(checks.is_static, numbers)) and isinstance(bound.valid, bool | np.bool_):
         known = all(v == v for v in numbers) and all(v >= 1 for v in sizes)
         return bound if known else dataclasses.replace(bound, valid=False)
-    tests = [*(jnp.logical_not(jnp.isnan(v)) for v in numbers), *(jnp.asarray(v) >= 1 for v in sizes)]
-    return dataclasses.replace(bound, valid=functools.reduce(jnp.logical_and, tests, bound.valid))
+    tests = [
+        *(jnp.logical_not(jnp.isnan(v)) for v in numbers),
+        *(jnp.asarray(v) >= 1 for v in sizes),
+    ]
+    return dataclasses.replace(
+        bound, valid=functools.reduce(jnp.logical_and, tests, bound.valid)
+    )
 
 
 def surely(value: Any, valid: Any, source: str) -> Bound:
     """Return the bound of a deterministic statement: its probability is 1, of the kind of its value."""
-    return Bound(value, 1.0 if checks.is_static(value) else jnp.ones_like(value), valid, source)
+    return Bound(
+        value, 1.0 if checks.is_static(value) else jnp.ones_like(value), valid, source
+    )
 
 
 def note_of(as_printed: bool, otherwise: str) -> str:
@@ -155,19 +186,27 @@ def _of_kind(name: str, exact: Callable[..., Any] | None = None) -> Callable[...
             return getattr(np, name)(*args)
         try:
             return exact(*args)
-        except (OverflowError, ValueError):  # what IEEE has a number for; a complex number is a TypeError
+        except (
+            OverflowError,
+            ValueError,
+        ):  # what IEEE has a number for; a complex number is a TypeError
             with np.errstate(all="ignore"):
                 return getattr(np, name)(*args).item()
 
     return function
 
 
-def _unless_nan(choose: Callable[[float, float], float]) -> Callable[[float, float], float]:
+def _unless_nan(
+    choose: Callable[[float, float], float],
+) -> Callable[[float, float], float]:
     return lambda a, b: choose(a, b) if a == a and b == b else math.nan
 
 
 xp = SimpleNamespace(
-    **{name: _of_kind(name) for name in ("exp", "expm1", "floor", "log", "log1p", "sqrt")},
+    **{
+        name: _of_kind(name)
+        for name in ("exp", "expm1", "floor", "log", "log1p", "sqrt")
+    },
     maximum=_of_kind("maximum", _unless_nan(max)),
     minimum=_of_kind("minimum", _unless_nan(min)),
 )

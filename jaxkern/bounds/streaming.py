@@ -22,7 +22,9 @@ __all__ = [
 
 
 @formula
-def frequent_directions(*, residual_energy: Real, sketch_size: Real, rank: Real, as_printed: bool = False) -> Bound:
+def frequent_directions(
+    *, residual_energy: Real, sketch_size: Real, rank: Real, as_printed: bool = False
+) -> Bound:
     """Bound |A'A - B'B|_2, hence max |A x|^2 over unit x with B x = 0, for Algorithm 1, which shrinks at h.
 
     |A - A_k|_F^2 / (h - k). As printed |A - A_k|_F^2 / (l - k), which belongs to `frequent_directions_rowwise` and
@@ -45,7 +47,9 @@ def frequent_directions(*, residual_energy: Real, sketch_size: Real, rank: Real,
 
 
 @formula
-def frequent_directions_rowwise(*, residual_energy: Real, sketch_size: Real, rank: Real) -> Bound:
+def frequent_directions_rowwise(
+    *, residual_energy: Real, sketch_size: Real, rank: Real
+) -> Bound:
     """Bound |A'A - B'B|_2 by |A - A_k|_F^2 / (l - k) when the buffer of l rows is shrunk at l, at every row.
 
     Parameters
@@ -58,11 +62,15 @@ def frequent_directions_rowwise(*, residual_energy: Real, sketch_size: Real, ran
 
     Source: ghashami2016, Lemma 3.2, for the algorithm that its proof cites; claim ghashami2016:lem3.2.
     """
-    return _shrunk(residual_energy, sketch_size, rank, "ghashami2016, Lemma 3.2 (shrinking at l)")
+    return _shrunk(
+        residual_energy, sketch_size, rank, "ghashami2016, Lemma 3.2 (shrinking at l)"
+    )
 
 
 @formula
-def frequent_directions_buffered(*, residual_energy: Real, sketch_size: Real, rank: Real) -> Bound:
+def frequent_directions_buffered(
+    *, residual_energy: Real, sketch_size: Real, rank: Real
+) -> Bound:
     """Bound |A'A - B'B|_2 by |A - A_k|_F^2 / (l + 1 - k) for a buffer of 2 l rows shrunk at l + 1.
 
     It is what `jaxkern.frequent_directions` does by default: the better bound at one decomposition per l rows.
@@ -77,7 +85,9 @@ def frequent_directions_buffered(*, residual_energy: Real, sketch_size: Real, ra
 
     Source: Theorem D of docs/theory/ghashami2016.md; claim jaxkern:frequent-directions.
     """
-    return _shrunk(residual_energy, sketch_size + 1, rank, "jaxkern, Theorem D of ghashami2016")
+    return _shrunk(
+        residual_energy, sketch_size + 1, rank, "jaxkern, Theorem D of ghashami2016"
+    )
 
 
 @formula
@@ -103,7 +113,13 @@ def leftover_rows(*, energy: Real, sketch_size: Real, row_energy: Real) -> Bound
 
 
 @formula
-def projection(*, num_points: Real, sketch_size: Real, row_energy: Real = 2.0, as_printed: bool = False) -> Bound:
+def projection(
+    *,
+    num_points: Real,
+    sketch_size: Real,
+    row_energy: Real = 2.0,
+    as_printed: bool = False,
+) -> Bound:
     """Bound |Ghat - Gtilde|_2 by row_energy n / h for Algorithm 1 with a last decomposition of the buffer.
 
     As printed 2 n / l, whatever the features; twice that is attained with shifted features.
@@ -120,14 +136,18 @@ def projection(*, num_points: Real, sketch_size: Real, row_energy: Real = 2.0, a
     Source: ghashami2016, Lemma 3.3; claim ghashami2016:lem3.3.
     """
     half = _half(sketch_size)
-    value = 2 * num_points / sketch_size if as_printed else row_energy * num_points / half
+    value = (
+        2 * num_points / sketch_size if as_printed else row_energy * num_points / half
+    )
     source = "ghashami2016, Lemma 3.3" + note_of(as_printed, "corrected")
     bound = surely(value, sketch_size >= 2, source)
     return _even(bound, sketch_size, half) if as_printed else bound
 
 
 @formula
-def projection_buffered(*, num_points: Real, sketch_size: Real, row_energy: Real = 1.0) -> Bound:
+def projection_buffered(
+    *, num_points: Real, sketch_size: Real, row_energy: Real = 1.0
+) -> Bound:
     """Bound |Ghat - Gtilde|_2 by row_energy n / (l + 1) for a buffer of 2 l rows shrunk at l + 1.
 
     Parameters
@@ -141,12 +161,19 @@ def projection_buffered(*, num_points: Real, sketch_size: Real, row_energy: Real
     Source: Theorem D of docs/theory/ghashami2016.md; claim jaxkern:frequent-directions.
     """
     value = row_energy * num_points / (sketch_size + 1)
-    return surely(value, sketch_size >= 1, "jaxkern, Theorem D of ghashami2016 (projection)")
+    return surely(
+        value, sketch_size >= 1, "jaxkern, Theorem D of ghashami2016 (projection)"
+    )
 
 
 @formula
 def streaming_gram(
-    *, eps: Real, num_features: Real, num_points: Real, sketch_size: Real, as_printed: bool = False
+    *,
+    eps: Real,
+    num_features: Real,
+    num_points: Real,
+    sketch_size: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound |G - Gtilde|_2 / n for Algorithm 1 with shifted features by eps + 2 / h: features, then the sketch.
 
@@ -170,12 +197,16 @@ def streaming_gram(
     half = _half(sketch_size)
     valid = gram.valid & (sketch_size >= 2)
     source = "ghashami2016, Theorem 3.2" + note_of(as_printed, "corrected")
-    bound = Bound(eps + 2 / (sketch_size if as_printed else half), gram.probability, valid, source)
+    bound = Bound(
+        eps + 2 / (sketch_size if as_printed else half), gram.probability, valid, source
+    )
     return _even(bound, sketch_size, half) if as_printed else bound
 
 
 @formula
-def streaming_gram_buffered(*, eps: Real, num_frequencies: Real, num_points: Real, sketch_size: Real) -> Bound:
+def streaming_gram_buffered(
+    *, eps: Real, num_frequencies: Real, num_points: Real, sketch_size: Real
+) -> Bound:
     """Bound |G - Gtilde|_2 / n by eps + 1 / (l + 1) for paired features and a buffer of 2 l rows.
 
     The probability is the larger of those of `gram_spectral_paired` and `gram_spectral_paired_all_n`.
@@ -190,7 +221,9 @@ def streaming_gram_buffered(*, eps: Real, num_frequencies: Real, num_points: Rea
 
     Source: Theorem E of docs/theory/ghashami2016.md; claim jaxkern:streaming-gram.
     """
-    direct = fourier.gram_spectral_paired(eps=eps, num_frequencies=num_frequencies, num_points=num_points)
+    direct = fourier.gram_spectral_paired(
+        eps=eps, num_frequencies=num_frequencies, num_points=num_points
+    )
     free = fourier.gram_spectral_paired_all_n(eps=eps, num_frequencies=num_frequencies)
     # Where the second is not valid it is negative: 40 exp(-1 / 2) > 1.
     probability = xp.maximum(direct.probability, free.probability)
@@ -213,11 +246,15 @@ def frobenius_from_spectral(*, spectral: Real, num_points: Real) -> Bound:
 
     Source: ghashami2016, Section 3.2 (eps n^1.5); claim ghashami2016:frobenius.
     """
-    return surely(xp.sqrt(num_points) * spectral, spectral >= 0, "ghashami2016, Section 3.2")
+    return surely(
+        xp.sqrt(num_points) * spectral, spectral >= 0, "ghashami2016, Section 3.2"
+    )
 
 
 @formula
-def best_rank(*, tail: Real, spectral: Real, rank: Real, as_printed: bool = False) -> Bound:
+def best_rank(
+    *, tail: Real, spectral: Real, rank: Real, as_printed: bool = False
+) -> Bound:
     """Bound |G - G'_k|_F by |G - G_k|_F + sqrt(5 k) |G - G'|_2, for symmetric G and G'.
 
     sqrt(5) is the best constant. As printed with 1 in its place, which is false.
@@ -234,7 +271,9 @@ def best_rank(*, tail: Real, spectral: Real, rank: Real, as_printed: bool = Fals
     """
     constant = 1.0 if as_printed else math.sqrt(5.0)
     value = tail + constant * xp.sqrt(rank) * spectral
-    return surely(value, rank >= 0, "ghashami2016, Lemma 3.5" + note_of(as_printed, "corrected"))
+    return surely(
+        value, rank >= 0, "ghashami2016, Lemma 3.5" + note_of(as_printed, "corrected")
+    )
 
 
 @formula
@@ -260,7 +299,13 @@ def nystrom_best_rank(*, num_landmarks: Real, rank: Real, tau: Real) -> Bound:
 
 @formula
 def nystrom_coherence(
-    *, eps: Real, coherence: Real, rank: Real, num_landmarks: Real, num_points: Real, tau: Real
+    *,
+    eps: Real,
+    coherence: Real,
+    rank: Real,
+    num_landmarks: Real,
+    num_points: Real,
+    tau: Real,
 ) -> Bound:
     """Bound |G - Gbar|_2 / |G - G_k|_2 by 1 + n / ((1 - eps) c) for Nystrom of full rank with c landmarks.
 
@@ -281,10 +326,14 @@ def nystrom_coherence(
     Source: ghashami2016, Section 1.1, with a constant; claim ghashami2016:nystrom-coherence.
     """
     value = 1 + num_points / ((1 - eps) * num_landmarks)
-    least = 2 * coherence * rank * (xp.log(rank) + tau) * (1 - 1e-12)  # room for a size computed from it
+    least = (
+        2 * coherence * rank * (xp.log(rank) + tau) * (1 - 1e-12)
+    )  # room for a size computed from it
     enough = (num_landmarks * eps**2 >= least) & (num_landmarks <= num_points)
     valid = enough & (eps > 0) & (eps < 1) & (rank >= 1)
-    return Bound(value, 1 - xp.exp(-tau), valid, "ghashami2016, Section 1.1 (coherence)")
+    return Bound(
+        value, 1 - xp.exp(-tau), valid, "ghashami2016, Section 1.1 (coherence)"
+    )
 
 
 @formula
@@ -303,7 +352,11 @@ def nystrom_frobenius_mean(*, mean_square: Real, num_landmarks: Real) -> Bound:
 
     Source: Theorem I of docs/theory/ghashami2016.md; claim jaxkern:nystrom-frobenius-mean.
     """
-    return surely((1 - mean_square) / num_landmarks, mean_square <= 1, "jaxkern, Theorem I of ghashami2016")
+    return surely(
+        (1 - mean_square) / num_landmarks,
+        mean_square <= 1,
+        "jaxkern, Theorem I of ghashami2016",
+    )
 
 
 @formula
@@ -329,7 +382,9 @@ def nystrom_spectral(*, eps: Real, num_landmarks: Real) -> Bound:
 
 
 @formula
-def pivoted_cholesky_mean(*, eps: Real, rank: Real, tail: Real, num_landmarks: Real) -> Bound:
+def pivoted_cholesky_mean(
+    *, eps: Real, rank: Real, tail: Real, num_landmarks: Real
+) -> Bound:
     """Bound E tr(K - Khat) / tr(K) by (1 + eps) tail for landmarks of randomly pivoted Cholesky.
 
     tail = tr(K - K_r) / tr(K) is what the best approximation of rank r leaves, for any positive semidefinite K.

@@ -6,7 +6,12 @@ rows of weight 0.
 """
 
 from jaxkern.clustering._kernel_kmeans import KernelKMeans, kernel_kmeans
-from jaxkern.clustering._spectral import KernelSpectral, SpectralPartition, kernel_spectral, spectral_from_gram
+from jaxkern.clustering._spectral import (
+    KernelSpectral,
+    SpectralPartition,
+    kernel_spectral,
+    spectral_from_gram,
+)
 
 __all__ = [
     "KernelKMeans", "KernelSpectral", "SpectralPartition", "kernel_kmeans", "kernel_spectral", "spectral_from_gram",

@@ -92,19 +92,38 @@ def kernel_kmeans(
     num_clusters, weights, used = arguments(num_clusters, weights, num_used, X, "X")
     if num_landmarks is None:
         num_landmarks = min(X.shape[0], MOST_LANDMARKS)
-    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    num_landmarks = checks.count(
+        "num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points"
+    )
     num_restarts = checks.count("num_restarts", num_restarts)
     key_landmarks, key_clusters = jax.random.split(key)
     everything = num_landmarks == X.shape[0]
     points, every = X, None
     if not everything:
-        points, every = landmarks.uniform(key_landmarks, X, num_landmarks=num_landmarks, weights=weights), X
+        points, every = (
+            landmarks.uniform(
+                key_landmarks, X, num_landmarks=num_landmarks, weights=weights
+            ),
+            X,
+        )
     if weights is None:
         phi = nystrom(kernel, points, rank=rank, X=every)
     else:
-        drawn = weights if everything else jnp.isfinite(points).all(axis=1).astype(X.dtype)
+        drawn = (
+            weights if everything else jnp.isfinite(points).all(axis=1).astype(X.dtype)
+        )
         X_weights = None if everything else weights
-        phi = nystrom(kernel, points, rank=rank, X=every, weights=drawn, X_weights=X_weights)
+        phi = nystrom(
+            kernel, points, rank=rank, X=every, weights=drawn, X_weights=X_weights
+        )
         X = present(X, weights)
-    partition = partition_of(key_clusters, phi(X), weights, num_clusters, num_restarts, used)
-    return KernelKMeans(phi, partition.labels, partition.centers, partition.objective, partition.converged)
+    partition = partition_of(
+        key_clusters, phi(X), weights, num_clusters, num_restarts, used
+    )
+    return KernelKMeans(
+        phi,
+        partition.labels,
+        partition.centers,
+        partition.objective,
+        partition.converged,
+    )

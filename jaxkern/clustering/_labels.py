@@ -12,8 +12,15 @@ def arguments(
     num_clusters: Any, weights: Any, num_used: Any, rows: jax.Array, name: str
 ) -> tuple[int, jax.Array | None, jax.Array | None]:
     """Return the number of clusters, the weights, and how many clusters are used, checked against the rows."""
-    num_clusters = checks.count("num_clusters", num_clusters, maximum=rows.shape[0], limit="the number of points")
-    used = checks.traced_count("num_used", num_used, maximum=num_clusters, limit="num_clusters")
+    num_clusters = checks.count(
+        "num_clusters",
+        num_clusters,
+        maximum=rows.shape[0],
+        limit="the number of points",
+    )
+    used = checks.traced_count(
+        "num_used", num_used, maximum=num_clusters, limit="num_clusters"
+    )
     return num_clusters, checks.weights(weights, name, rows), used
 
 

@@ -16,7 +16,12 @@ from jaxkern.features._projection import Projection
 from jaxkern.gram import _gram, _product
 from jaxkern.kernels import KernelLike, as_kernel
 from jaxkern.kmeans._kmeans import partition_of
-from jaxkern.linalg import largest_modulus_eigenpairs, leading_modulus_eigh, matmul, start_block
+from jaxkern.linalg import (
+    largest_modulus_eigenpairs,
+    leading_modulus_eigh,
+    matmul,
+    start_block,
+)
 from jaxkern.pytrees import pytree
 
 MOST_DENSE = 5_000
@@ -52,7 +57,9 @@ class SpectralPartition:
         Values at points of weight 0 do not count. The label is -1 where no distance to a centre is finite, as for NaN.
         Raises ValueError if the shape or dtype of the values is another.
         """
-        values = checks.matrix("values", values, dim=self.projection.shape[1], min_rows=0)
+        values = checks.matrix(
+            "values", values, dim=self.projection.shape[1], min_rows=0
+        )
         checks.same_dtype("values", values, "projection", self.projection)
         values = jnp.where((self.labels < 0)[None, :], 0, values)
         return nearest(matmul(values, self.projection.T), self.centers)
@@ -187,7 +194,9 @@ def kernel_spectral(
     if matrix_free is None:
         matrix_free = X.shape[0] > MOST_DENSE
     matrix_free = checks.flag("matrix_free", matrix_free)
-    return _spectral(key, kernel, X, weights, used, num_clusters, num_restarts, matrix_free)
+    return _spectral(
+        key, kernel, X, weights, used, num_clusters, num_restarts, matrix_free
+    )
 
 
 @partial(jax.jit, static_argnames=("num_clusters", "num_restarts"))
@@ -203,7 +212,9 @@ def _from_gram(
         K = jnp.where((weights > 0)[:, None] & (weights > 0)[None, :], K, 0)
     K = (K + K.T) / 2
     pairs = _used(used, *_dense_pairs(K, weights, num_clusters))
-    return SpectralPartition(**_clustered(key, matmul(K, pairs[1].T), weights, used, pairs, num_restarts))
+    return SpectralPartition(
+        **_clustered(key, matmul(K, pairs[1].T), weights, used, pairs, num_restarts)
+    )
 
 
 @partial(jax.jit, static_argnames=("num_clusters", "num_restarts", "matrix_free"))
@@ -225,18 +236,37 @@ def _spectral(
         K = _gram(kernel, X)
         pairs = _used(used, *_dense_pairs(K, weights, num_clusters))
         rows = matmul(K, pairs[1].T)
-    return KernelSpectral(kernel, X, **_clustered(key, rows, weights, used, pairs, num_restarts))
+    return KernelSpectral(
+        kernel, X, **_clustered(key, rows, weights, used, pairs, num_restarts)
+    )
 
 
-def _clustered(key: jax.Array, rows: jax.Array, weights: Any, used: Any, pairs: Any, num_restarts: int) -> Any:
+def _clustered(
+    key: jax.Array,
+    rows: jax.Array,
+    weights: Any,
+    used: Any,
+    pairs: Any,
+    num_restarts: int,
+) -> Any:
     """Return the fields that both results have, by the rows of the embedding and the pairs that it comes from."""
     values, projection, settled = pairs
     found = partition_of(key, rows, weights, len(values), num_restarts, used)
-    own = {"labels": found.labels, "centers": found.centers, "objective": found.objective}
-    return own | {"converged": found.converged & settled, "eigenvalues": values, "projection": projection}
+    own = {
+        "labels": found.labels,
+        "centers": found.centers,
+        "objective": found.objective,
+    }
+    return own | {
+        "converged": found.converged & settled,
+        "eigenvalues": values,
+        "projection": projection,
+    }
 
 
-def _dense_pairs(K: jax.Array, weights: jax.Array | None, num_clusters: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _dense_pairs(
+    K: jax.Array, weights: jax.Array | None, num_clusters: int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the eigenvalues (R,), the projection (R, n), and whether they are numbers.
 
     With weights w of sum W the matrix is D K D / W, D = diag(sqrt(w)): for whole weights its eigenvectors, divided by
@@ -244,8 +274,14 @@ def _dense_pairs(K: jax.Array, weights: jax.Array | None, num_clusters: int) -> 
     """
     roots, total = _roots(K, weights)
     A = K if weights is None else roots[:, None] * K * roots[None, :]
-    values, vectors = leading_modulus_eigh(A, num_values=num_clusters, tolerance=_half(K.dtype))
-    return values / total, (roots[:, None] * vectors).T / total, jnp.isfinite(values).all()
+    values, vectors = leading_modulus_eigh(
+        A, num_values=num_clusters, tolerance=_half(K.dtype)
+    )
+    return (
+        values / total,
+        (roots[:, None] * vectors).T / total,
+        jnp.isfinite(values).all(),
+    )
 
 
 def _products_pairs(
@@ -258,7 +294,9 @@ def _products_pairs(
         return roots[:, None] * _product(kernel, X, X, roots[:, None] * V) / total
 
     start = start_block(X.shape[0], num_clusters, X.dtype)
-    pairs = largest_modulus_eigenpairs(product, start, num_values=num_clusters, tolerance=_half(X.dtype))
+    pairs = largest_modulus_eigenpairs(
+        product, start, num_values=num_clusters, tolerance=_half(X.dtype)
+    )
     return pairs.values, (roots[:, None] * pairs.vectors).T / total, pairs.converged
 
 
@@ -268,7 +306,10 @@ def _used(
     """Return the same with zeros beyond the first `used` pairs."""
     if used is not None:
         kept = jnp.arange(values.shape[0]) < used
-        values, projection = jnp.where(kept, values, 0), jnp.where(kept[:, None], projection, 0)
+        values, projection = (
+            jnp.where(kept, values, 0),
+            jnp.where(kept[:, None], projection, 0),
+        )
     return values, projection, settled
 
 
@@ -280,5 +321,7 @@ def _half(dtype: Any) -> float:
 def _roots(rows: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.Array]:
     """Return the square roots of the weights, (n,), and their sum."""
     if weights is None:
-        return jnp.ones(rows.shape[0], rows.dtype), jnp.asarray(rows.shape[0], rows.dtype)
+        return jnp.ones(rows.shape[0], rows.dtype), jnp.asarray(
+            rows.shape[0], rows.dtype
+        )
     return jnp.sqrt(weights), mass(weights)

@@ -69,24 +69,37 @@ class Fastfood(_Fourier):
         turn, eye = self._turn(X.dtype), jnp.eye(X.shape[1], dtype=X.dtype)
         if turn.ndim:
             eye = eye / turn
-        lengths = jnp.pad(self.lengths, (0, num_blocks * size - self.num_frequencies)).reshape(num_blocks, size)
+        lengths = jnp.pad(
+            self.lengths, (0, num_blocks * size - self.num_frequencies)
+        ).reshape(num_blocks, size)
 
         def block(parts: Any) -> jax.Array:
             signs, permutations, gains, lengths = parts
-            one = Fastfood(self.kernel, signs[None], permutations[None], gains[None], lengths)
+            one = Fastfood(
+                self.kernel, signs[None], permutations[None], gains[None], lengths
+            )
             rates = lengths if turn.ndim else lengths / turn
-            return turns_by_digits(X, (_along_directions(one, eye) * rates[None, :]).T, turn)
+            return turns_by_digits(
+                X, (_along_directions(one, eye) * rates[None, :]).T, turn
+            )
 
         # A block of frequencies at a time: all of them are never formed.
         turns = lax.map(block, (self.signs, self.permutations, self.gains, lengths))
-        return jnp.swapaxes(turns, 0, 1).reshape(X.shape[0], num_blocks * size)[:, : self.num_frequencies]
+        return jnp.swapaxes(turns, 0, 1).reshape(X.shape[0], num_blocks * size)[
+            :, : self.num_frequencies
+        ]
 
     def _like(self) -> jax.Array:
         return self.signs
 
 
 def fastfood(
-    key: PRNGKeyArray, kernel: KernelLike, dim: int, *, num_frequencies: int, dtype: DTypeLike | None = None
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    dim: int,
+    *,
+    num_frequencies: int,
+    dtype: DTypeLike | None = None,
 ) -> Fastfood:
     """Draw the map of `paired_fourier` with frequencies that are the rows of blocks S H G Pi H B.
 
@@ -129,23 +142,33 @@ def fastfood(
     of a vector with the law in R^D are one with the law in R^dim, as both are s z with z normal. Source: le2013, whose
     G has the length of g and whose S divides by it.
     """
-    key, kernel, dim, m, dtype = draw_arguments(key, kernel, dim, num_frequencies, dtype, rotation_invariant=True)
+    key, kernel, dim, m, dtype = draw_arguments(
+        key, kernel, dim, num_frequencies, dtype, rotation_invariant=True
+    )
     size = 1 << (dim - 1).bit_length()
     blocks_key, radii_key, mixing_key = jax.random.split(key, 3)
     blocks = _blocks(blocks_key, dim, size, -(-m // size), dtype)
-    return _fastfood(kernel, blocks, _radii(radii_key, jnp.asarray(size / 2, dtype), m), mixing_key)
+    return _fastfood(
+        kernel, blocks, _radii(radii_key, jnp.asarray(size / 2, dtype), m), mixing_key
+    )
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3, 4))
-def _blocks(key: jax.Array, dim: int, size: int, count: int, dtype: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _blocks(
+    key: jax.Array, dim: int, size: int, count: int, dtype: Any
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Draw B (count, dim), Pi (count, size) and G (count, size)."""
 
     def block(key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         signs_key, permutation_key, gains_key = jax.random.split(key, 3)
-        permutation = jax.random.permutation(permutation_key, jnp.arange(size, dtype=jnp.int32))
+        permutation = jax.random.permutation(
+            permutation_key, jnp.arange(size, dtype=jnp.int32)
+        )
         direction = _unit(jax.random.normal(gains_key, (size,), dtype))
         # Not `rademacher`, whose uniform numbers have the default dtype: the draw would depend on the mode of JAX.
-        signs = 1 - 2 * jax.random.randint(signs_key, (dim,), 0, 2, jnp.int32).astype(dtype)
+        signs = 1 - 2 * jax.random.randint(signs_key, (dim,), 0, 2, jnp.int32).astype(
+            dtype
+        )
         return signs, permutation, direction / math.sqrt(size)
 
     return jax.vmap(block)(numbered(key, count))
@@ -154,7 +177,9 @@ def _blocks(key: jax.Array, dim: int, size: int, count: int, dtype: Any) -> tupl
 def _unit(normals: jax.Array) -> jax.Array:
     """Return a vector divided by its length; zero, which one float32 normal is once in ten million draws, gets one."""
     norm = jnp.sqrt(jnp.sum(normals * normals))
-    return jnp.where(norm > 0, normals / jnp.where(norm > 0, norm, 1), 1 / math.sqrt(normals.size))
+    return jnp.where(
+        norm > 0, normals / jnp.where(norm > 0, norm, 1), 1 / math.sqrt(normals.size)
+    )
 
 
 @partial(jax.jit, static_argnums=2)
@@ -163,13 +188,19 @@ def _radii(key: jax.Array, half: jax.Array, m: int) -> jax.Array:
 
     A length is that of a gamma variable. Normals for all coordinates would cost what this map saves.
     """
-    return jax.vmap(lambda k: jnp.sqrt(2 * jax.random.gamma(k, half, (), half.dtype)))(numbered(key, m))
+    return jax.vmap(lambda k: jnp.sqrt(2 * jax.random.gamma(k, half, (), half.dtype)))(
+        numbered(key, m)
+    )
 
 
 @jax.jit
-def _fastfood(kernel: Kernel, blocks: tuple[Any, Any, Any], radii: jax.Array, key: jax.Array) -> Fastfood:
+def _fastfood(
+    kernel: Kernel, blocks: tuple[Any, Any, Any], radii: jax.Array, key: jax.Array
+) -> Fastfood:
     law = spectral_law(kernel)
-    lengths = radii * law.scale(normal_rows(key, radii.shape[0], law.num_normals, radii.dtype))
+    lengths = radii * law.scale(
+        normal_rows(key, radii.shape[0], law.num_normals, radii.dtype)
+    )
     return Fastfood(kernel, *blocks, lengths)
 
 
@@ -178,8 +209,12 @@ def _along_directions(phi: Fastfood, X: jax.Array) -> jax.Array:
     n, dim = X.shape
     num_blocks, size = phi.gains.shape
     signed = jnp.pad(X[:, None, :] * phi.signs[None], ((0, 0), (0, 0), (0, size - dim)))
-    permuted = jax.vmap(lambda Z, permutation: Z[:, permutation], (1, 0), 1)(_hadamard(signed), phi.permutations)
-    return _hadamard(permuted * phi.gains[None]).reshape(n, num_blocks * size)[:, : phi.num_frequencies]
+    permuted = jax.vmap(lambda Z, permutation: Z[:, permutation], (1, 0), 1)(
+        _hadamard(signed), phi.permutations
+    )
+    return _hadamard(permuted * phi.gains[None]).reshape(n, num_blocks * size)[
+        :, : phi.num_frequencies
+    ]
 
 
 def _hadamard(X: jax.Array) -> jax.Array:
@@ -193,8 +228,12 @@ def _hadamard(X: jax.Array) -> jax.Array:
     if size <= _ONE_PRODUCT:
         return matmul(X, _sylvester(level, X.dtype))
     first, second = level // 2, level - level // 2
-    half = matmul(X.reshape(*lead, 1 << first, 1 << second), _sylvester(second, X.dtype))
-    return matmul(jnp.swapaxes(half, -1, -2), _sylvester(first, X.dtype)).reshape(*lead, size)
+    half = matmul(
+        X.reshape(*lead, 1 << first, 1 << second), _sylvester(second, X.dtype)
+    )
+    return matmul(jnp.swapaxes(half, -1, -2), _sylvester(first, X.dtype)).reshape(
+        *lead, size
+    )
 
 
 def _sylvester(level: int, dtype: Any) -> jax.Array:
@@ -207,5 +246,7 @@ def _sylvester(level: int, dtype: Any) -> jax.Array:
 
 @jax.jit
 def _frequencies(phi: Fastfood) -> jax.Array:
-    directions = _along_directions(phi, jnp.eye(phi.signs.shape[1], dtype=phi.signs.dtype))
+    directions = _along_directions(
+        phi, jnp.eye(phi.signs.shape[1], dtype=phi.signs.dtype)
+    )
     return (directions * phi.lengths[None, :]).T

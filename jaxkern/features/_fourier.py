@@ -46,7 +46,9 @@ class _Fourier:
         """Number of features, two for each frequency."""
         return 2 * self.num_frequencies
 
-    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
+    def __call__(
+        self, X: Float[ArrayLike, "... dim"]
+    ) -> Float[Array, "... num_features"]:
         """Return phi(X), (..., num_features) for X (..., dim)."""
         return apply_rows(self._rows, X, self._like())
 
@@ -73,7 +75,11 @@ class _Fourier:
     def _turn(self, dtype: Any) -> jax.Array:
         """Return 2 pi lengthscale, a scalar, or (1, dim) where each column has its own."""
         scale = unscaled(self.kernel)[0].lengthscale
-        turn = 2 * math.pi * checks.scalar("lengthscale", scale, dtype, columns=self._like().shape[1])
+        turn = (
+            2
+            * math.pi
+            * checks.scalar("lengthscale", scale, dtype, columns=self._like().shape[1])
+        )
         return turn[None, :] if turn.ndim else turn
 
     def _amplitude(self, square: float, dtype: Any) -> jax.Array:
@@ -123,7 +129,12 @@ class ShiftedFourier(_Fourier):
 
 
 def paired_fourier(
-    key: PRNGKeyArray, kernel: KernelLike, dim: int, *, num_frequencies: int, dtype: DTypeLike | None = None
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    dim: int,
+    *,
+    num_frequencies: int,
+    dtype: DTypeLike | None = None,
 ) -> PairedFourier:
     """Draw the map phi(x) = (cos<w_1, x>, ..., cos<w_m, x>, sin<w_1, x>, ..., sin<w_m, x>) / sqrt(m).
 
@@ -172,7 +183,12 @@ def paired_fourier(
 
 
 def shifted_fourier(
-    key: PRNGKeyArray, kernel: KernelLike, dim: int, *, num_frequencies: int, dtype: DTypeLike | None = None
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    dim: int,
+    *,
+    num_frequencies: int,
+    dtype: DTypeLike | None = None,
 ) -> ShiftedFourier:
     """Draw the map phi(x) = sqrt(2/m) (cos(<w_1, x> + b_1), ..., cos(<w_m, x> + b_m)).
 
@@ -205,12 +221,21 @@ def shifted_fourier(
 
 
 def draw_arguments(
-    key: Any, kernel: Any, dim: Any, num_frequencies: Any, dtype: Any, *, rotation_invariant: bool = False
+    key: Any,
+    kernel: Any,
+    dim: Any,
+    num_frequencies: Any,
+    dtype: Any,
+    *,
+    rotation_invariant: bool = False,
 ) -> tuple[jax.Array, Kernel, int, int, np.dtype]:
     """Return the arguments of a draw, validated."""
     key, kernel = checks.key(key), as_kernel(kernel)
     spectral_law(kernel, rotation_invariant=rotation_invariant)
-    dim, num_frequencies = checks.count("dim", dim), checks.count("num_frequencies", num_frequencies)
+    dim, num_frequencies = (
+        checks.count("dim", dim),
+        checks.count("num_frequencies", num_frequencies),
+    )
     return key, kernel, dim, num_frequencies, _floating(dtype, kernel)
 
 
@@ -227,20 +252,30 @@ def _floating(dtype: Any, kernel: Kernel) -> np.dtype:
         wanted = None
     if wanted not in floats:
         names = " or ".join(sorted(str(name) for name in floats))
-        raise ValueError(f"dtype must be {names}, got {dtype!r} (float64 needs JAX_ENABLE_X64=1)")
+        raise ValueError(
+            f"dtype must be {names}, got {dtype!r} (float64 needs JAX_ENABLE_X64=1)"
+        )
     return wanted
 
 
 @partial(jax.jit, static_argnums=(2, 3, 4))
-def _paired(key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any) -> PairedFourier:
+def _paired(
+    key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any
+) -> PairedFourier:
     return PairedFourier(kernel, spectral_law(kernel).frequencies(key, m, dim, dtype))
 
 
 @partial(jax.jit, static_argnums=(2, 3, 4))
-def _shifted(key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any) -> ShiftedFourier:
+def _shifted(
+    key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any
+) -> ShiftedFourier:
     frequencies_key, shifts_key = jax.random.split(key)
-    shifts = jax.vmap(lambda k: jax.random.uniform(k, (), dtype, 0, 2 * math.pi))(numbered(shifts_key, m))
-    return ShiftedFourier(kernel, spectral_law(kernel).frequencies(frequencies_key, m, dim, dtype), shifts)
+    shifts = jax.vmap(lambda k: jax.random.uniform(k, (), dtype, 0, 2 * math.pi))(
+        numbered(shifts_key, m)
+    )
+    return ShiftedFourier(
+        kernel, spectral_law(kernel).frequencies(frequencies_key, m, dim, dtype), shifts
+    )
 
 
 @jax.jit
@@ -249,7 +284,10 @@ def _paired_rows(phi: Any, X: jax.Array) -> jax.Array:
 
 
 def _paired_block(phi: Any, X: jax.Array) -> tuple[jax.Array, jax.Array]:
-    turns, amplitude = _reduced_turns(phi, X), phi._amplitude(1 / phi.num_frequencies, X.dtype)
+    turns, amplitude = (
+        _reduced_turns(phi, X),
+        phi._amplitude(1 / phi.num_frequencies, X.dtype),
+    )
     # sin a = cos(a - pi / 2)
     return amplitude * _cos_of_turns(turns), amplitude * _cos_of_turns(turns - 0.25)
 
@@ -286,10 +324,14 @@ def _corrected(turns: jax.Array, phi: Any, X: jax.Array) -> jax.Array:
     near = 6 * unit * sizes * phi._mean_length() <= _TOLERANCE[X.dtype.name]
 
     def by_digits(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        return jnp.where(near[:, None], state[0], phi._turns_by_digits(X)), jnp.ones((), bool)
+        return jnp.where(near[:, None], state[0], phi._turns_by_digits(X)), jnp.ones(
+            (), bool
+        )
 
     # A loop of at most one turn, in place; a condition would copy the phases.
-    return lax.while_loop(lambda state: ~state[1], by_digits, (turns, everywhere(jnp.all(near))))[0]
+    return lax.while_loop(
+        lambda state: ~state[1], by_digits, (turns, everywhere(jnp.all(near)))
+    )[0]
 
 
 @_corrected.defjvp
@@ -309,12 +351,16 @@ def turns_by_digits(X: jax.Array, rate: jax.Array, turn: jax.Array) -> jax.Array
     quantum = lax.reduce_precision(turn, info.nexp, 0) / 8  # a power of two
     X, rate = X / quantum, rate * quantum
 
-    def take(_: Any, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def take(
+        _: Any, state: tuple[jax.Array, jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         X, total, step = state
         digits = jnp.round(X / step)
         left = _fraction(rate * step)
         head = jnp.round(left * 1024) / 1024
-        total = _fraction(total + _fraction(matmul(digits, head.T)) + matmul(digits, (left - head).T))
+        total = _fraction(
+            total + _fraction(matmul(digits, head.T)) + matmul(digits, (left - head).T)
+        )
         return X - digits * step, total, step / 2**_DIGIT
 
     none = jnp.zeros((X.shape[0], rate.shape[0]), X.dtype)
@@ -343,7 +389,9 @@ def _cos_of_turns(turns: jax.Array) -> jax.Array:
 @_cos_of_turns.defjvp
 def _cos_of_turns_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     (turns,), (change,) = primals, tangents
-    return _cos_of_turns(turns), -2 * math.pi * _cos_of_turns(_fraction(turns) - 0.25) * change
+    return _cos_of_turns(turns), -2 * math.pi * _cos_of_turns(
+        _fraction(turns) - 0.25
+    ) * change
 
 
 def _fraction(turns: jax.Array) -> jax.Array:
@@ -354,12 +402,17 @@ def _fraction(turns: jax.Array) -> jax.Array:
 def _interpolated(count: int) -> list[float]:
     """Return the odd polynomial of so many terms that is sin(2 pi u) at Chebyshev points of [-1/4, 1/4]."""
     x = np.cos(math.pi * (np.arange(count) + 0.5) / (2 * count))
-    terms = np.linalg.solve(x[:, None] ** np.arange(1, 2 * count, 2), np.sin(math.pi / 2 * x))
+    terms = np.linalg.solve(
+        x[:, None] ** np.arange(1, 2 * count, 2), np.sin(math.pi / 2 * x)
+    )
     return [float(term) * 4.0 ** (2 * k + 1) for k, term in enumerate(terms)]
 
 
 _SINE_TERMS = {
     "float32": _interpolated(5),  # within 7e-9
     # Taylor: what is left out is at most (pi / 2)^(2k + 1) / (2k + 1)! for k terms, 1e-18.
-    "float64": [(-1) ** k * (2 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(11)],
+    "float64": [
+        (-1) ** k * (2 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1)
+        for k in range(11)
+    ],
 }

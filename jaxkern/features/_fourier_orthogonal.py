@@ -13,7 +13,12 @@ from jaxkern.kernels._spectra import spectral_law
 
 
 def orthogonal_fourier(
-    key: PRNGKeyArray, kernel: KernelLike, dim: int, *, num_frequencies: int, dtype: DTypeLike | None = None
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    dim: int,
+    *,
+    num_frequencies: int,
+    dtype: DTypeLike | None = None,
 ) -> PairedFourier:
     """Draw the map of `paired_fourier` with frequencies that are orthogonal within blocks of `dim`.
 
@@ -45,11 +50,17 @@ def orthogonal_fourier(
     Drawing takes ceil(m / dim) QR decompositions of dim x dim matrices, O(m dim^2), whole blocks even where the last
     one is cut; mapping and memory are those of `paired_fourier`. Source: yu2016.
     """
-    return _orthogonal(*draw_arguments(key, kernel, dim, num_frequencies, dtype, rotation_invariant=True))
+    return _orthogonal(
+        *draw_arguments(
+            key, kernel, dim, num_frequencies, dtype, rotation_invariant=True
+        )
+    )
 
 
 @partial(jax.jit, static_argnums=(2, 3, 4))
-def _orthogonal(key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any) -> PairedFourier:
+def _orthogonal(
+    key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any
+) -> PairedFourier:
     """Gram-Schmidt of independent draws: directions of a rotation invariant law are independent of lengths."""
     num_blocks = -(-m // dim)
     draws = spectral_law(kernel).frequencies(key, num_blocks * dim, dim, dtype)
@@ -58,5 +69,7 @@ def _orthogonal(key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any) ->
     Q, R = jnp.linalg.qr(jnp.swapaxes(blocks, 1, 2))
     # With a positive diagonal of R the decomposition is unique, and Q has the uniform law.
     signs = jnp.where(jnp.diagonal(R, axis1=1, axis2=2) < 0, -1, 1).astype(dtype)
-    directions = jnp.swapaxes(Q * signs[:, None, :], 1, 2).reshape(num_blocks * dim, dim)
+    directions = jnp.swapaxes(Q * signs[:, None, :], 1, 2).reshape(
+        num_blocks * dim, dim
+    )
     return PairedFourier(kernel, (lengths * directions)[:m])

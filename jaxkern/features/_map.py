@@ -21,7 +21,9 @@ def as_map(phi: FeatureMap) -> Any:
     return jax.tree_util.Partial(phi) if len(leaves) == 1 and leaves[0] is phi else phi
 
 
-def apply_rows(rows: Callable[[jax.Array], jax.Array], X: Any, reference: jax.Array) -> jax.Array:
+def apply_rows(
+    rows: Callable[[jax.Array], jax.Array], X: Any, reference: jax.Array
+) -> jax.Array:
     """Apply a map of rows (n, dim) -> (n, m) to X of shape (..., dim), in the dtype and dimension of `reference`."""
     X = checks.points("X", X, dim=reference.shape[1])
     checks.same_dtype("X", X, "the fitted map", reference)

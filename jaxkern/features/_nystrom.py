@@ -100,38 +100,60 @@ def nystrom(
     num_landmarks = landmarks.shape[0]
     if rank is None:
         rank = num_landmarks
-    rank = checks.count("rank", rank, maximum=num_landmarks, limit="the number of landmarks")
+    rank = checks.count(
+        "rank", rank, maximum=num_landmarks, limit="the number of landmarks"
+    )
     if X is not None:
         X = checks.matrix("X", X, dim=landmarks.shape[1])
         checks.same_dtype("X", X, "landmarks", landmarks)
     if X is None and X_weights is not None:
-        raise ValueError("X_weights are those of the rows of X, and X is None; pass weights for the landmarks")
+        raise ValueError(
+            "X_weights are those of the rows of X, and X is None; pass weights for the landmarks"
+        )
     X_weights = checks.weights(X_weights, "X", X, name="X_weights")
     weights = checks.weights(weights, "landmarks", landmarks)
     return _nystrom(kernel, landmarks, weights, X, X_weights, num_features=rank)
 
 
 @partial(jax.jit, static_argnames="num_features")
-def _nystrom(kernel: Kernel, landmarks: Any, weights: Any, X: Any, X_weights: Any, *, num_features: int) -> Nystrom:
+def _nystrom(
+    kernel: Kernel,
+    landmarks: Any,
+    weights: Any,
+    X: Any,
+    X_weights: Any,
+    *,
+    num_features: int,
+) -> Nystrom:
     if weights is None:
         K = _gram(kernel, landmarks)
         projection, eigenvalues = eigen_rows(K, num_features, power=-0.5)
     else:
         landmarks, root = present(landmarks, weights), safe_sqrt(weights)
         K = root[:, None] * _gram(kernel, landmarks) * root[None, :]
-        projection, eigenvalues = eigen_rows(K, num_features, power=-0.5, size=number(weights))
+        projection, eigenvalues = eigen_rows(
+            K, num_features, power=-0.5, size=number(weights)
+        )
         projection = projection * root[None, :]
     if X is None:
         residual = jnp.trace(K) - jnp.sum(eigenvalues)
     else:
         residual = _trace_residual(kernel, landmarks, projection, X, X_weights)
     rank = jnp.sum(eigenvalues > 0, dtype=jnp.int32)
-    return Nystrom(kernel, landmarks, projection, eigenvalues, rank, jnp.maximum(residual, 0))
+    return Nystrom(
+        kernel, landmarks, projection, eigenvalues, rank, jnp.maximum(residual, 0)
+    )
 
 
-def _trace_residual(kernel: Kernel, landmarks: Any, projection: Any, X: jax.Array, weights: Any = None) -> jax.Array:
+def _trace_residual(
+    kernel: Kernel, landmarks: Any, projection: Any, X: jax.Array, weights: Any = None
+) -> jax.Array:
     """Return the sum over the rows of X of K(x, x) - |phi(x)|^2, block by block."""
-    X, weights = (X, jnp.ones(X.shape[:1], X.dtype)) if weights is None else (present(X, weights), weights)
+    X, weights = (
+        (X, jnp.ones(X.shape[:1], X.dtype))
+        if weights is None
+        else (present(X, weights), weights)
+    )
 
     def term(phi: Any, points: jax.Array, counted: jax.Array) -> jax.Array:
         kernel, landmarks, projection = phi
@@ -139,4 +161,6 @@ def _trace_residual(kernel: Kernel, landmarks: Any, projection: Any, X: jax.Arra
         left = kernel._diagonal(points) - jnp.sum(features * features, axis=1)
         return jnp.sum(counted * left)
 
-    return sum_by_blocks(term, (kernel, landmarks, projection), X, weights, block_size=_BLOCK)
+    return sum_by_blocks(
+        term, (kernel, landmarks, projection), X, weights, block_size=_BLOCK
+    )

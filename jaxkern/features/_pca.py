@@ -64,9 +64,13 @@ class KernelPCA(OffsetProjection):
     def explained_variance_ratio(self) -> jax.Array:
         """The same as fractions of the total variance; zero where that is zero."""
         none = self.total_variance == 0
-        return jnp.where(none, 0, self.explained_variance / jnp.where(none, 1, self.total_variance))
+        return jnp.where(
+            none, 0, self.explained_variance / jnp.where(none, 1, self.total_variance)
+        )
 
-    def reconstruction_residual(self, X: Float[ArrayLike, "N dim"]) -> Float[Array, " N"]:
+    def reconstruction_residual(
+        self, X: Float[ArrayLike, "N dim"]
+    ) -> Float[Array, " N"]:
         """Return the squared distance in the RKHS of K_x - mu_n from its projection on the components, (N,).
 
         The mean over the landmarks is `total_variance` less the sum of `explained_variance`.
@@ -75,7 +79,9 @@ class KernelPCA(OffsetProjection):
         checks.same_dtype("X", X, "the fitted map", self.landmarks)
         return _residual(self, X)
 
-    def coefficients(self, Z: Float[ArrayLike, "N num_features"]) -> Float[Array, "n N"]:
+    def coefficients(
+        self, Z: Float[ArrayLike, "N num_features"]
+    ) -> Float[Array, "n N"]:
         """Return weights (n, N) on the landmarks' sections of the functions with features Z (N, num_features).
 
         They include those of mu_n: `Function(kernel, landmarks, coefficients(phi(X)))` projects the sections of X.
@@ -83,7 +89,11 @@ class KernelPCA(OffsetProjection):
         Z = checks.matrix("Z", Z, dim=self.num_features, min_rows=0)
         checks.same_dtype("Z", Z, "the fitted map", self.landmarks)
         weights = matmul(self.projection.T, _normalizing(self, Z).T)
-        return weights + _shares(self.landmarks, self.weights)[:, None] if self.centered else weights
+        return (
+            weights + _shares(self.landmarks, self.weights)[:, None]
+            if self.centered
+            else weights
+        )
 
 
 def kernel_pca(
@@ -142,14 +152,21 @@ def kernel_pca(
     kernel = psd_kernel(kernel)
     landmarks = checks.matrix("landmarks", landmarks)
     n = landmarks.shape[0]
-    count = checks.count("num_components", num_components, maximum=n, limit="the number of landmarks")
-    centered, normalized = checks.flag("centered", centered), checks.flag("normalized", normalized)
+    count = checks.count(
+        "num_components", num_components, maximum=n, limit="the number of landmarks"
+    )
+    centered, normalized = (
+        checks.flag("centered", centered),
+        checks.flag("normalized", normalized),
+    )
     weights = checks.weights(weights, "landmarks", landmarks)
     if weights is not None:
         landmarks = present(landmarks, weights)
     scatter = _scatter(kernel, landmarks, weights, centered)
     pairs = host_eigenpairs(scatter[0], count)
-    return _kernel_pca(kernel, landmarks, (*scatter, weights), pairs, count, centered, normalized)
+    return _kernel_pca(
+        kernel, landmarks, (*scatter, weights), pairs, count, centered, normalized
+    )
 
 
 def _total(landmarks: jax.Array, weights: Any) -> Any:
@@ -158,16 +175,26 @@ def _total(landmarks: jax.Array, weights: Any) -> Any:
 
 def _shares(landmarks: jax.Array, weights: Any) -> jax.Array:
     n = landmarks.shape[0]
-    return jnp.full((n,), 1 / n, landmarks.dtype) if weights is None else weights / mass(weights)
+    return (
+        jnp.full((n,), 1 / n, landmarks.dtype)
+        if weights is None
+        else weights / mass(weights)
+    )
 
 
 @partial(jax.jit, static_argnums=3)
-def _scatter(kernel: Kernel, landmarks: jax.Array, weights: Any, centered: bool) -> tuple[jax.Array, ...]:
+def _scatter(
+    kernel: Kernel, landmarks: jax.Array, weights: Any, centered: bool
+) -> tuple[jax.Array, ...]:
     """Return what is decomposed, the largest entry of K, whose rounding centring leaves, and the mean section."""
     C = K = _gram(kernel, landmarks)
     mean = jnp.zeros(K.shape[:1], K.dtype)
     if centered:
-        mean = jnp.mean(K, axis=1) if weights is None else matmul(K, _shares(landmarks, weights))
+        mean = (
+            jnp.mean(K, axis=1)
+            if weights is None
+            else matmul(K, _shares(landmarks, weights))
+        )
         C = _center(K, weights)
     if weights is not None:
         root = safe_sqrt(weights)
@@ -177,18 +204,33 @@ def _scatter(kernel: Kernel, landmarks: jax.Array, weights: Any, centered: bool)
 
 @partial(jax.jit, static_argnums=(4, 5, 6))
 def _kernel_pca(
-    kernel: Kernel, landmarks: jax.Array, scatter: Any, pairs: Any, count: int, centered: bool, normalized: bool
+    kernel: Kernel,
+    landmarks: jax.Array,
+    scatter: Any,
+    pairs: Any,
+    count: int,
+    centered: bool,
+    normalized: bool,
 ) -> KernelPCA:
     (C, largest, mean, weights), power = scatter, -0.5 if normalized else 0.0
     size = None if weights is None else number(weights)
-    projection, eigenvalues = eigen_rows(C, count, power=power, largest=largest, pairs=pairs, size=size)
+    projection, eigenvalues = eigen_rows(
+        C, count, power=power, largest=largest, pairs=pairs, size=size
+    )
     # Where centred, orthogonal to 1 already, up to a rounding that the division by a small eigenvalue has made larger.
     if weights is None:
         mean_square = jnp.mean(mean)
-        projection = projection - jnp.mean(projection, axis=1, keepdims=True) if centered else projection
+        projection = (
+            projection - jnp.mean(projection, axis=1, keepdims=True)
+            if centered
+            else projection
+        )
     else:
         shares = _shares(landmarks, weights)
-        mean_square, projection = jnp.sum(shares * mean), projection * safe_sqrt(weights)[None, :]
+        mean_square, projection = (
+            jnp.sum(shares * mean),
+            projection * safe_sqrt(weights)[None, :],
+        )
         left = jnp.sum(projection, axis=1, keepdims=True) * shares[None, :]
         projection = projection - left if centered else projection
     return KernelPCA(
@@ -210,11 +252,18 @@ def _normalizing(phi: KernelPCA, Z: jax.Array) -> jax.Array:
     """Return W (N, num_features) for which the rows of W P are the weights of the functions with features Z (N, .)."""
     if phi.normalized:
         return Z
-    return matmul(Z, _inverse_gram(phi.kernel, phi.landmarks, phi.projection, phi.eigenvalues))
+    return matmul(
+        Z, _inverse_gram(phi.kernel, phi.landmarks, phi.projection, phi.eigenvalues)
+    )
 
 
 @jax.custom_jvp
-def _inverse_gram(kernel: Any, landmarks: jax.Array, projection: jax.Array, eigenvalues: jax.Array) -> jax.Array:  # noqa: ARG001
+def _inverse_gram(
+    kernel: Any,  # noqa: ARG001
+    landmarks: jax.Array,  # noqa: ARG001
+    projection: jax.Array,  # noqa: ARG001
+    eigenvalues: jax.Array,
+) -> jax.Array:
     """Return the inverse of P K P' for the unit eigenvectors P, (num_features, n); zero in dropped directions.
 
     P K P' is the diagonal matrix of the eigenvalues. Its derivative is not diagonal where some of these are equal: the
@@ -240,5 +289,9 @@ def _residual(phi: KernelPCA, X: jax.Array) -> jax.Array:
     size = phi.kernel._diagonal(X)
     if phi.centered:
         shares = _shares(phi.landmarks, phi.weights)
-        size = size - 2 * _product(phi.kernel, X, phi.landmarks, shares) + phi.mean_square
-    return jnp.maximum(size - jnp.sum(features * _normalizing(phi, features), axis=1), 0)
+        size = (
+            size - 2 * _product(phi.kernel, X, phi.landmarks, shares) + phi.mean_square
+        )
+    return jnp.maximum(
+        size - jnp.sum(features * _normalizing(phi, features), axis=1), 0
+    )

@@ -34,7 +34,9 @@ class PreImage:
     converged: jax.Array
 
 
-def preimage(phi: KernelPCA, Z: Float[ArrayLike, "N num_features"], *, num_steps: int = 200) -> PreImage:
+def preimage(
+    phi: KernelPCA, Z: Float[ArrayLike, "N num_features"], *, num_steps: int = 200
+) -> PreImage:
     """Return points whose kernel PCA features are close to Z: local minima of |K_x - f_z|^2 over x.
 
     f_z is the function of the span of the components with features z (plus the mean). For the Gaussian kernel a minimum
@@ -65,9 +67,20 @@ def preimage(phi: KernelPCA, Z: Float[ArrayLike, "N num_features"], *, num_steps
     (3, 2)
     """
     if not isinstance(phi, KernelPCA) or not isinstance(phi.kernel, Gaussian):
-        name = type(phi.kernel).__name__ if isinstance(phi, KernelPCA) else type(phi).__name__
-        raise ValueError(f"phi must be a kernel_pca map with a Gaussian kernel, got {name}")
-    Z = checks.same_dtype("Z", checks.matrix("Z", Z, dim=phi.num_features), "the fitted map", phi.landmarks)
+        name = (
+            type(phi.kernel).__name__
+            if isinstance(phi, KernelPCA)
+            else type(phi).__name__
+        )
+        raise ValueError(
+            f"phi must be a kernel_pca map with a Gaussian kernel, got {name}"
+        )
+    Z = checks.same_dtype(
+        "Z",
+        checks.matrix("Z", Z, dim=phi.num_features),
+        "the fitted map",
+        phi.landmarks,
+    )
     return _preimage(phi, Z, checks.count("num_steps", num_steps))
 
 
@@ -84,13 +97,17 @@ def _preimage(phi: KernelPCA, Z: jax.Array, num_steps: int) -> PreImage:
         pulls = _gram(kernel, x, landmarks) * weights.T
         return jnp.sum(pulls, axis=1), pulls
 
-    def step(state: tuple[jax.Array, jax.Array, jax.Array, jax.Array], _: Any) -> tuple[Any, None]:
+    def step(
+        state: tuple[jax.Array, jax.Array, jax.Array, jax.Array], _: Any
+    ) -> tuple[Any, None]:
         x, value, target, _ = state
         new, pulls = closeness(target)
         better = new >= value
         x, value = jnp.where(better[:, None], target, x), jnp.where(better, new, value)
         total = jnp.where(new > 0, new, 1)
-        mean = jnp.where((new > 0)[:, None], matmul(pulls, landmarks) / total[:, None], x)
+        mean = jnp.where(
+            (new > 0)[:, None], matmul(pulls, landmarks) / total[:, None], x
+        )
         following = jnp.where(better[:, None], mean, (x + target) / 2)
         moved = jnp.sqrt(jnp.sum((following - x) ** 2, axis=1))
         return (x, value, following, moved), None

@@ -27,7 +27,9 @@ class Projection:
         """Number of features."""
         return self.projection.shape[0]
 
-    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
+    def __call__(
+        self, X: Float[ArrayLike, "... dim"]
+    ) -> Float[Array, "... num_features"]:
         """Return phi(X), (..., num_features) for X (..., dim), in blocks: the kernel matrix is never held.
 
         Notes
@@ -56,6 +58,10 @@ class OffsetProjection(Projection):
 
 @blockwise
 def _images(
-    kernel: Any, X: jax.Array, landmarks: jax.Array, projection: jax.Array, offset: jax.Array | None = None
+    kernel: Any,
+    X: jax.Array,
+    landmarks: jax.Array,
+    projection: jax.Array,
+    offset: jax.Array | None = None,
 ) -> jax.Array:
     return _product(kernel, X, landmarks, projection.T, less=offset)

@@ -55,12 +55,20 @@ class RandomFeaturePCA:
     def explained_variance_ratio(self) -> jax.Array:
         """The same as fractions of the total variance; zero where that is zero."""
         none = self.total_variance == 0
-        return jnp.where(none, 0, self.eigenvalues / jnp.where(none, 1, self.total_variance))
+        return jnp.where(
+            none, 0, self.eigenvalues / jnp.where(none, 1, self.total_variance)
+        )
 
-    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
+    def __call__(
+        self, X: Float[ArrayLike, "... dim"]
+    ) -> Float[Array, "... num_features"]:
         """Return (phi(X) - mean) basis, (..., num_features) for X (..., dim)."""
         Z = checks.points("features of X", self.feature_map(X), dim=self.basis.shape[0])
-        return _project(self.basis, self.mean, checks.same_dtype("features of X", Z, "the fitted map", self.basis))
+        return _project(
+            self.basis,
+            self.mean,
+            checks.same_dtype("features of X", Z, "the fitted map", self.basis),
+        )
 
 
 def random_feature_pca(
@@ -112,7 +120,9 @@ def random_feature_pca(
     (100, 2)
     """
     if isinstance(phi, type) or not callable(phi):
-        raise ValueError(f"phi must be a feature map, a callable (..., dim) -> (..., M), got {phi!r}")
+        raise ValueError(
+            f"phi must be a feature map, a callable (..., dim) -> (..., M), got {phi!r}"
+        )
     phi = as_map(phi)
     X = checks.matrix("X", X)
     weights = checks.weights(weights, "X", X)
@@ -120,16 +130,25 @@ def random_feature_pca(
         X = present(X, weights)
     Z = checks.matrix("phi(X)", phi(X))
     if Z.shape[0] != X.shape[0]:
-        raise ValueError(f"phi must return one row for each of the {X.shape[0]} rows of X, got shape {Z.shape}")
+        raise ValueError(
+            f"phi must return one row for each of the {X.shape[0]} rows of X, got shape {Z.shape}"
+        )
     num_components = checks.count(
-        "num_components", num_components, maximum=min(Z.shape), limit="the number of points and of features"
+        "num_components",
+        num_components,
+        maximum=min(Z.shape),
+        limit="the number of points and of features",
     )
     centered = checks.flag("centered", centered)
-    return _random_feature_pca(phi, Z, weights, num_components=num_components, centered=centered)
+    return _random_feature_pca(
+        phi, Z, weights, num_components=num_components, centered=centered
+    )
 
 
 @partial(jax.jit, static_argnames=("num_components", "centered"))
-def _random_feature_pca(phi: Any, Z: Any, weights: Any, *, num_components: int, centered: bool) -> RandomFeaturePCA:
+def _random_feature_pca(
+    phi: Any, Z: Any, weights: Any, *, num_components: int, centered: bool
+) -> RandomFeaturePCA:
     N, M = Z.shape
     size = None
     if weights is None:
@@ -138,16 +157,37 @@ def _random_feature_pca(phi: Any, Z: Any, weights: Any, *, num_components: int, 
     else:
         shares, size = weights / mass(weights), jnp.minimum(number(weights), M)
         mean = matmul(shares, Z) if centered else jnp.zeros((M,), Z.dtype)
-        scaled, raw = (safe_sqrt(shares)[:, None] * rows for rows in (Z - mean[None, :], Z))
+        scaled, raw = (
+            safe_sqrt(shares)[:, None] * rows for rows in (Z - mean[None, :], Z)
+        )
     # The smaller of two matrices with the same eigenvalues. Centring leaves the rounding of the features themselves,
     # however small what remains is.
     squares = raw * raw
-    columns, points = jnp.max(jnp.sum(squares, axis=0)), jnp.max(jnp.sum(squares, axis=1))
-    largest = (columns if M <= N else points) if weights is None else jnp.where(size == M, columns, points)
+    columns, points = (
+        jnp.max(jnp.sum(squares, axis=0)),
+        jnp.max(jnp.sum(squares, axis=1)),
+    )
+    largest = (
+        (columns if M <= N else points)
+        if weights is None
+        else jnp.where(size == M, columns, points)
+    )
     if M <= N:
-        rows, eigenvalues = eigen_rows(matmul(scaled.T, scaled), num_components, power=0.0, largest=largest, size=size)
+        rows, eigenvalues = eigen_rows(
+            matmul(scaled.T, scaled),
+            num_components,
+            power=0.0,
+            largest=largest,
+            size=size,
+        )
     else:
-        rows, eigenvalues = eigen_rows(matmul(scaled, scaled.T), num_components, power=-0.5, largest=largest, size=size)
+        rows, eigenvalues = eigen_rows(
+            matmul(scaled, scaled.T),
+            num_components,
+            power=-0.5,
+            largest=largest,
+            size=size,
+        )
         rows = matmul(rows, scaled)
     return RandomFeaturePCA(
         feature_map=phi,

@@ -93,12 +93,29 @@ def kernel_jl(
     landmarks = checks.matrix("landmarks", landmarks)
     num_features = checks.count("num_features", num_features)
     weights = checks.weights(weights, "landmarks", landmarks)
-    return _kernel_jl(key, as_kernel(kernel), landmarks, weights, num_features, checks.flag("centered", centered))
+    return _kernel_jl(
+        key,
+        as_kernel(kernel),
+        landmarks,
+        weights,
+        num_features,
+        checks.flag("centered", centered),
+    )
 
 
 @partial(jax.jit, static_argnums=(4, 5))
-def _kernel_jl(key: jax.Array, kernel: Kernel, landmarks: jax.Array, weights: Any, d: int, centered: bool) -> KernelJL:
-    landmarks, n = landmarks if weights is None else present(landmarks, weights), landmarks.shape[0]
+def _kernel_jl(
+    key: jax.Array,
+    kernel: Kernel,
+    landmarks: jax.Array,
+    weights: Any,
+    d: int,
+    centered: bool,
+) -> KernelJL:
+    landmarks, n = (
+        landmarks if weights is None else present(landmarks, weights),
+        landmarks.shape[0],
+    )
     K, Z = _gram(kernel, landmarks), normal_rows(key, d, n, landmarks.dtype)
     C = _center(K, weights) if centered else K
     if weights is None:

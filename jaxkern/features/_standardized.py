@@ -32,9 +32,16 @@ class Standardized:
         """Number of features, that of the feature map."""
         return self.feature_map.num_features
 
-    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
+    def __call__(
+        self, X: Float[ArrayLike, "... dim"]
+    ) -> Float[Array, "... num_features"]:
         """Return phi((X - mean) / scale), (..., num_features) for X (..., dim)."""
-        X = checks.same_dtype("X", checks.points("X", X, dim=self.mean.shape[0]), "the fitted map", self.mean)
+        X = checks.same_dtype(
+            "X",
+            checks.points("X", X, dim=self.mean.shape[0]),
+            "the fitted map",
+            self.mean,
+        )
         return self.feature_map(_scaled(X, self.mean, self.scale))
 
 
@@ -44,7 +51,9 @@ def _scaled(X: jax.Array, mean: jax.Array, scale: jax.Array) -> jax.Array:
     return (X - jnp.expand_dims(mean, axes)) / jnp.expand_dims(scale, axes)
 
 
-def standardized(phi: FeatureMap, mean: Float[ArrayLike, " dim"], scale: Float[ArrayLike, " dim"]) -> Standardized:
+def standardized(
+    phi: FeatureMap, mean: Float[ArrayLike, " dim"], scale: Float[ArrayLike, " dim"]
+) -> Standardized:
     """Return the map x -> phi((x - mean) / scale), so that a map travels with the scaling that it was made for.
 
     Parameters
@@ -75,5 +84,7 @@ def standardized(phi: FeatureMap, mean: Float[ArrayLike, " dim"], scale: Float[A
     if not callable(phi):
         raise ValueError(f"phi must be a feature map, got {type(phi).__name__}")
     mean = checks.vector("mean", mean)
-    scale = checks.same_dtype("scale", checks.vector("scale", scale, size=mean.shape[0]), "mean", mean)
+    scale = checks.same_dtype(
+        "scale", checks.vector("scale", scale, size=mean.shape[0]), "mean", mean
+    )
     return Standardized(as_map(phi), mean, scale)

@@ -100,14 +100,18 @@ class StreamingMap:
         none = self.weight == 0
         return jnp.where(none, 0, value / jnp.where(none, 1, self.weight))
 
-    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
+    def __call__(
+        self, X: Float[ArrayLike, "... dim"]
+    ) -> Float[Array, "... num_features"]:
         """Return W' (phi(x) - mean), (..., num_features) for X (..., dim).
 
         Notes
         -----
         m num_features multiply-adds for a point beyond those of phi.
         """
-        Z = checks.same_dtype("phi(X)", self.features(X), "the fitted map", self.components)
+        Z = checks.same_dtype(
+            "phi(X)", self.features(X), "the fitted map", self.components
+        )
         if self.centered:
             Z = Z - jnp.expand_dims(self.mean, range(Z.ndim - 1))
         return matmul(Z, self.components.T)
@@ -118,11 +122,15 @@ class _Init(Protocol):
 
 
 class _Update(Protocol):
-    def __call__(self, state: StreamingState, X: Any, weights: Any = None) -> StreamingState: ...
+    def __call__(
+        self, state: StreamingState, X: Any, weights: Any = None
+    ) -> StreamingState: ...
 
 
 class _Finalize(Protocol):
-    def __call__(self, state: StreamingState, *, num_components: int) -> StreamingMap: ...
+    def __call__(
+        self, state: StreamingState, *, num_components: int
+    ) -> StreamingMap: ...
 
 
 class StreamingPCA(NamedTuple):
@@ -140,7 +148,11 @@ class StreamingPCA(NamedTuple):
 
 
 def streaming_pca(
-    phi: FeatureMap, *, sketch_size: int, centered: bool = False, shrink_at: int | None = None
+    phi: FeatureMap,
+    *,
+    sketch_size: int,
+    centered: bool = False,
+    shrink_at: int | None = None,
 ) -> StreamingPCA:
     """Return (init, update, merge, finalize) of principal components of the features phi(x) of a stream of points.
 
@@ -187,21 +199,29 @@ def streaming_pca(
     """
     m = checks.count("num_features of phi", _num_features(phi))
     centered = checks.flag("centered", centered)
-    empty = fd.init(sketch_size, 1, shrink_at=shrink_at)  # refuses bad sizes now rather than in init
+    empty = fd.init(
+        sketch_size, 1, shrink_at=shrink_at
+    )  # refuses bad sizes now rather than in init
     expected = (m, empty.sketch_size, empty.shrink_at, centered)
 
     def init(dtype: Any = None) -> StreamingState:
         """Return the state of a stream without points, by default of the dtype of phi's parameters."""
-        sketch = fd.init(sketch_size, m, _dtype(phi) if dtype is None else dtype, shrink_at=shrink_at)
+        sketch = fd.init(
+            sketch_size, m, _dtype(phi) if dtype is None else dtype, shrink_at=shrink_at
+        )
         dtype = sketch.buffer.dtype
-        return StreamingState(sketch, jnp.zeros((m,), dtype), jnp.zeros((2,), dtype), centered)
+        return StreamingState(
+            sketch, jnp.zeros((m,), dtype), jnp.zeros((2,), dtype), centered
+        )
 
     def update(state: StreamingState, X: Any, weights: Any = None) -> StreamingState:
         """Return the state after the points X, (b, dim) with any b, with weights (b,) that are not negative."""
         state = _own("state", state)
         X = checks.matrix("X", X, min_rows=0)
         rows = jax.ShapeDtypeStruct(X.shape, state.mean.dtype)
-        return _update(state, phi, X, checks.weights(weights, "the state", rows, some=False))
+        return _update(
+            state, phi, X, checks.weights(weights, "the state", rows, some=False)
+        )
 
     def merge(a: StreamingState, b: StreamingState) -> StreamingState:
         """Return the state of two streams together."""
@@ -211,13 +231,22 @@ def streaming_pca(
         """Return the feature map (..., dim) -> (..., num_components) of the points so far; the stream may go on."""
         state = _own("state", state)
         size = state.sketch.sketch_size
-        count = checks.count("num_components", num_components, maximum=size, limit="the sketch size")
+        count = checks.count(
+            "num_components", num_components, maximum=size, limit="the sketch size"
+        )
         return dataclasses.replace(_finalize(state, num_components=count), features=phi)
 
     def _own(name: str, state: Any) -> StreamingState:
         if not isinstance(state, StreamingState):
-            raise ValueError(f"{name} must be a StreamingState, got {type(state).__name__}; pass what init returns")
-        own = (state.mean.shape[-1], state.sketch.sketch_size, state.sketch.shrink_at, state.centered)
+            raise ValueError(
+                f"{name} must be a StreamingState, got {type(state).__name__}; pass what init returns"
+            )
+        own = (
+            state.mean.shape[-1],
+            state.sketch.sketch_size,
+            state.sketch.shrink_at,
+            state.centered,
+        )
         if own != expected:
             raise ValueError(
                 f"{name} must be a state of this stream, with (num_features, sketch_size, shrink_at, centered) = "
@@ -230,7 +259,11 @@ def streaming_pca(
 
 def _num_features(phi: Any) -> int:
     leaves = jax.tree.leaves(phi)
-    if not callable(phi) or not hasattr(phi, "num_features") or (len(leaves) == 1 and leaves[0] is phi):
+    if (
+        not callable(phi)
+        or not hasattr(phi, "num_features")
+        or (len(leaves) == 1 and leaves[0] is phi)
+    ):
         raise ValueError(
             f"phi must be a feature map, a callable PyTree with num_features, got {type(phi).__name__}; "
             "pass what a function of jaxkern.features returns"
@@ -243,12 +276,21 @@ def _dtype(phi: Any) -> Any:
 
     Arrays of a weak type, such as a lengthscale that was a Python number, take the dtype of what they meet.
     """
-    arrays = (leaf for leaf in jax.tree.leaves(phi) if hasattr(leaf, "dtype") and not getattr(leaf, "weak_type", False))
-    return next((leaf.dtype for leaf in arrays if jnp.issubdtype(leaf.dtype, jnp.floating)), jnp.float32)
+    arrays = (
+        leaf
+        for leaf in jax.tree.leaves(phi)
+        if hasattr(leaf, "dtype") and not getattr(leaf, "weak_type", False)
+    )
+    return next(
+        (leaf.dtype for leaf in arrays if jnp.issubdtype(leaf.dtype, jnp.floating)),
+        jnp.float32,
+    )
 
 
 @jax.jit
-def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | None) -> StreamingState:
+def _update(
+    state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | None
+) -> StreamingState:
     if weights is not None and X.shape[0] > 0:
         X = jnp.where((weights > 0)[:, None], X, X[jnp.argmax(weights)])
     Z = checks.matrix("phi(X)", phi(X), dim=state.mean.shape[0], min_rows=0)
@@ -259,11 +301,17 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
     if weights is not None:
         Z = jnp.where(jnp.any(weights > 0), Z, 0)  # of rows none of which exists
     # What is no weight is seen in the sum of the weights, also where none of its rows reaches the sketch.
-    weights = jnp.ones((Z.shape[0],), Z.dtype) if weights is None else jnp.where(weights >= 0, weights, jnp.nan)
+    weights = (
+        jnp.ones((Z.shape[0],), Z.dtype)
+        if weights is None
+        else jnp.where(weights >= 0, weights, jnp.nan)
+    )
     added = jnp.cumsum(weights)
     weight = fd._add(state.weight, added[-1])
     if not state.centered:
-        return dataclasses.replace(state, sketch=fd._update(state.sketch, Z, given), weight=weight)
+        return dataclasses.replace(
+            state, sketch=fd._update(state.sketch, Z, given), weight=weight
+        )
     # The scatter about the mean grows by one outer product a point: with W and mu the weight and the mean before it,
     #     S + w W / (W + w) (z - mu)(z - mu)'.
     # For a set with scatter S about mu, sum w_i |v'(z_i - c)|^2 = v'S v + W (v'(mu - c))^2. The new mean c is
@@ -276,26 +324,45 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
     share = jnp.where(after > 0, before / jnp.where(after > 0, after, 1), 0)
     shift = jnp.where(total > 0, state.mean, Z[0])
 
-    def append(start: Any, size: int, carry: tuple[fd.State, jax.Array]) -> tuple[fd.State, jax.Array]:
+    def append(
+        start: Any, size: int, carry: tuple[fd.State, jax.Array]
+    ) -> tuple[fd.State, jax.Array]:
         """Go on by `size` rows, given the sum of those before in this batch, less the shift."""
         sketch, summed = carry
-        z, w, W, part = (lax.dynamic_slice_in_dim(each, start, size) for each in (Z, weights, before, share))
+        z, w, W, part = (
+            lax.dynamic_slice_in_dim(each, start, size)
+            for each in (Z, weights, before, share)
+        )
         moved = z - shift[None, :]
         weighed = w[:, None] * moved
-        sums = summed[None, :] + matmul(jnp.tril(jnp.ones((size, size), z.dtype), -1), weighed)
+        sums = summed[None, :] + matmul(
+            jnp.tril(jnp.ones((size, size), z.dtype), -1), weighed
+        )
         # Means before each point, less the shift. Before the first one there is none; its share is zero.
         means = sums / jnp.where(W > 0, W, 1)[:, None]
         rows = jnp.sqrt(w * part)[:, None] * (moved - means)
-        return fd._update(sketch, rows, None if given is None else jnp.sign(w)), summed + weighed.sum(axis=0)
+        return fd._update(
+            sketch, rows, None if given is None else jnp.sign(w)
+        ), summed + weighed.sum(axis=0)
 
     # In blocks that a cache holds.
     blocks, rest = divmod(Z.shape[0], _BLOCK_ROWS)
     carry = state.sketch, jnp.zeros_like(shift)
     if blocks:
-        carry = lax.fori_loop(0, blocks, lambda i, carry: append(i * _BLOCK_ROWS, _BLOCK_ROWS, carry), carry)
+        carry = lax.fori_loop(
+            0,
+            blocks,
+            lambda i, carry: append(i * _BLOCK_ROWS, _BLOCK_ROWS, carry),
+            carry,
+        )
     sketch, summed = append(blocks * _BLOCK_ROWS, rest, carry) if rest else carry
     mean = shift + summed / jnp.where(after[-1] > 0, after[-1], 1)
-    return dataclasses.replace(state, sketch=sketch, mean=jnp.where(after[-1] > 0, mean, state.mean), weight=weight)
+    return dataclasses.replace(
+        state,
+        sketch=sketch,
+        mean=jnp.where(after[-1] > 0, mean, state.mean),
+        weight=weight,
+    )
 
 
 @jax.jit
@@ -312,19 +379,27 @@ def _merge(a: StreamingState, b: StreamingState) -> StreamingState:
     moved = fd._update(sketch, jnp.sqrt(first * share) * gap[None, :], None)
     # The correction is not one of the points.
     moved = dataclasses.replace(moved, num_rows=sketch.num_rows)
-    return dataclasses.replace(a, sketch=moved, mean=a.mean + share * gap, weight=weight)
+    return dataclasses.replace(
+        a, sketch=moved, mean=a.mean + share * gap, weight=weight
+    )
 
 
 @partial(jax.jit, static_argnames="num_components")
 def _finalize(state: StreamingState, *, num_components: int) -> StreamingMap:
     sketch = fd._finalize(state.sketch)
     squares = sketch.singular_values**2
-    following = squares[num_components] if num_components < squares.shape[0] else jnp.zeros_like(squares[0])
+    following = (
+        squares[num_components]
+        if num_components < squares.shape[0]
+        else jnp.zeros_like(squares[0])
+    )
     weight = jnp.sum(state.weight)
     return StreamingMap(
         features=None,
         # The sketch keeps no direction of a buffer that is not finite; zeros would pass for features.
-        components=jnp.where(sketch.finite, sketch.basis[:, :num_components].T, jnp.nan),
+        components=jnp.where(
+            sketch.finite, sketch.basis[:, :num_components].T, jnp.nan
+        ),
         mean=state.mean,
         eigenvalues=squares[:num_components],
         shrinkage=sketch.shrinkage,

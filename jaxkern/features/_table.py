@@ -46,11 +46,15 @@ class TableMap:
 
     def __post_init__(self) -> None:
         """Raise ValueError where names and numbers of columns do not fit together."""
-        if len(set(self.columns)) < len(self.columns) or not all(isinstance(name, str) for name in self.columns):
+        if len(set(self.columns)) < len(self.columns) or not all(
+            isinstance(name, str) for name in self.columns
+        ):
             raise ValueError("columns must be different names")
         inner: set[int] = set()
         for layout in self.layouts or ((),):
-            if not inner < set(layout) <= set(range(len(self.columns))) or list(layout) != sorted(set(layout)):
+            if not inner < set(layout) <= set(range(len(self.columns))) or list(
+                layout
+            ) != sorted(set(layout)):
                 raise ValueError(
                     f"layouts must be ascending numbers of the {len(self.columns)} columns, each with more of "
                     f"them than the one before, got {layout!r:.60}"
@@ -96,16 +100,29 @@ def _by_name(frame: Any, names: Sequence[str], dtype: Any) -> np.ndarray:
             f"X lacks {len(missing)} of the {len(names)} columns of this map: {_shown(missing)}; pass a DataFrame with "
             "these names"
         )
-    return np.stack([_numbers(_array(frame[held[name]], name), dtype, name) for name in names], axis=-1)
+    return np.stack(
+        [_numbers(_array(frame[held[name]], name), dtype, name) for name in names],
+        axis=-1,
+    )
 
 
 def _shown(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:8])) + f" and {len(names) - 8:,} more" * (len(names) > 8)
+    return ", ".join(map(repr, names[:8])) + f" and {len(names) - 8:,} more" * (
+        len(names) > 8
+    )
 
 
 def _dtype_of(phi: Any) -> Any:
-    leaves = [leaf for leaf in jax.tree.leaves(phi) if jnp.issubdtype(getattr(leaf, "dtype", int), jnp.floating)]
-    return max(leaves, key=lambda leaf: leaf.size).dtype if leaves else jnp.result_type(float)
+    leaves = [
+        leaf
+        for leaf in jax.tree.leaves(phi)
+        if jnp.issubdtype(getattr(leaf, "dtype", int), jnp.floating)
+    ]
+    return (
+        max(leaves, key=lambda leaf: leaf.size).dtype
+        if leaves
+        else jnp.result_type(float)
+    )
 
 
 def _array(values: Any, name: str) -> np.ndarray:
@@ -113,8 +130,12 @@ def _array(values: Any, name: str) -> np.ndarray:
         array = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name!r} is no table of numbers: {error}") from None
-    if isinstance(values, np.ma.MaskedArray) or array.dtype.kind not in "biufOUST":  # a cast would lose something
-        raise ValueError(f"{name!r} must hold real numbers, got {type(values).__name__} of dtype {array.dtype}")
+    if (
+        isinstance(values, np.ma.MaskedArray) or array.dtype.kind not in "biufOUST"
+    ):  # a cast would lose something
+        raise ValueError(
+            f"{name!r} must hold real numbers, got {type(values).__name__} of dtype {array.dtype}"
+        )
     return array
 
 
@@ -122,4 +143,6 @@ def _numbers(values: np.ndarray, dtype: Any, name: str) -> np.ndarray:
     try:
         return values.astype(dtype)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name!r} holds what is no number ({error}); pass numbers, and 0.05 for 5%") from None
+        raise ValueError(
+            f"{name!r} holds what is no number ({error}); pass numbers, and 0.05 for 5%"
+        ) from None

@@ -5,7 +5,10 @@ Every kernel holds one word of bandwidth, `lengthscale`, and knows its Gram tile
 under `+`, `*` and scaling by a non-negative number. A user's own two-argument function works wherever a kernel does.
 """
 
-from jaxkern.kernels._bandwidth import quantile_lengthscale, sampled_quantile_lengthscale
+from jaxkern.kernels._bandwidth import (
+    quantile_lengthscale,
+    sampled_quantile_lengthscale,
+)
 from jaxkern.kernels._base import (
     FromFunction,
     Kernel,
@@ -19,7 +22,14 @@ from jaxkern.kernels._base import (
     psd_kernel,
 )
 from jaxkern.kernels._inner import Distance, Linear, Polynomial
-from jaxkern.kernels._stationary import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
+from jaxkern.kernels._stationary import (
+    Cauchy,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Matern32,
+    Matern52,
+)
 
 __all__ = [
     "Cauchy", "Distance", "Exponential", "FromFunction", "Gaussian", "Kernel", "KernelLike", "Laplacian", "Linear",

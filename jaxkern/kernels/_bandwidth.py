@@ -20,7 +20,14 @@ import numpy as np
 from jax import lax
 
 from jaxkern import checks
-from jaxkern._distances import FEW, centered, everywhere, product_form, safe_sqrt, squared_distances_direct
+from jaxkern._distances import (
+    FEW,
+    centered,
+    everywhere,
+    product_form,
+    safe_sqrt,
+    squared_distances_direct,
+)
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern._weights import present
 from jaxkern.draws import pairs, weighted_pairs
@@ -36,7 +43,10 @@ _MOST_POINTS = 65_536
 
 
 def quantile_lengthscale(
-    X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0.5, *, weights: Float[ArrayLike, " n"] | None = None
+    X: Float[ArrayLike, "n d"],
+    q: Float[ArrayLike, ""] = 0.5,
+    *,
+    weights: Float[ArrayLike, " n"] | None = None,
 ) -> Float[Array, ""]:
     """Return the q-quantile of |x_i - x_j| over all pairs i < j, exactly.
 
@@ -107,7 +117,9 @@ def sampled_quantile_lengthscale(
     X = checks.matrix("X", X, min_rows=2)
     num_pairs = checks.count("num_pairs", num_pairs)
     weights = checks.weights(weights, "X", X)
-    return _sampled(key, X, *_position(q, num_pairs, X.dtype), weights, num_pairs=num_pairs)
+    return _sampled(
+        key, X, *_position(q, num_pairs, X.dtype), weights, num_pairs=num_pairs
+    )
 
 
 def _position(q: Any, total: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
@@ -127,31 +139,46 @@ def _position(q: Any, total: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
 def _level(q: Any) -> jax.Array:
     level = jnp.asarray(checks.real("q", checks.fraction("q", q)))
     if level.ndim:
-        raise ValueError(f"q must be a scalar, got shape {level.shape}; vmap over several levels")
+        raise ValueError(
+            f"q must be a scalar, got shape {level.shape}; vmap over several levels"
+        )
     return level
 
 
 @jax.jit
 def _exact(X: jax.Array, rank: jax.Array, weight: jax.Array) -> jax.Array:
     n = X.shape[0]
-    return _interpolate(X, *_order_statistics(_tiles(X), n * (n - 1) // 2, rank, X.dtype)[:3], weight)
+    return _interpolate(
+        X, *_order_statistics(_tiles(X), n * (n - 1) // 2, rank, X.dtype)[:3], weight
+    )
 
 
 @jax.jit
 def _weighted(X: jax.Array, weights: jax.Array, q: jax.Array) -> jax.Array:
     # In units of a power of two near the largest weight, so that products stay in the range of the dtype.
-    unit = lax.reduce_precision(lax.stop_gradient(jnp.max(weights)), jnp.finfo(X.dtype).nexp, 0)
+    unit = lax.reduce_precision(
+        lax.stop_gradient(jnp.max(weights)), jnp.finfo(X.dtype).nexp, 0
+    )
     X, weights, one = present(X, weights), weights / unit, 1 / unit
     copies = weights * jnp.maximum(weights - one, 0) / 2
 
     def over_all(values: jax.Array, copies: jax.Array) -> jax.Array:
         """Return the sum over pairs of the products of values, without a difference of sums."""
-        return jnp.sum(values * jnp.pad(jnp.cumsum(values)[:-1], (1, 0))) + jnp.sum(copies)
+        return jnp.sum(values * jnp.pad(jnp.cumsum(values)[:-1], (1, 0))) + jnp.sum(
+            copies
+        )
 
     total = over_all(weights, copies)
-    share = jnp.minimum(one * one, over_all(weights**2, copies**2) / total)  # no pair: NaN
+    share = jnp.minimum(
+        one * one, over_all(weights**2, copies**2) / total
+    )  # no pair: NaN
     share = jnp.maximum(share, jnp.finfo(X.dtype).tiny)
-    return _interpolate(X, *_order_statistics(_tiles(X, weights, copies), 0, q * (total - share), X.dtype, share))
+    return _interpolate(
+        X,
+        *_order_statistics(
+            _tiles(X, weights, copies), 0, q * (total - share), X.dtype, share
+        ),
+    )
 
 
 class _Pairs(NamedTuple):
@@ -168,7 +195,9 @@ def _tiles(X: jax.Array, *masses: jax.Array) -> _Pairs:
     size = -(-n // tiles)
     size += size % 2  # rows of one tile go in pairs
     filling = (0, tiles * size - n)
-    rows = jnp.pad(lax.stop_gradient(X), (filling, (0, 0)), mode="edge").reshape(tiles, size, dim)
+    rows = jnp.pad(lax.stop_gradient(X), (filling, (0, 0)), mode="edge").reshape(
+        tiles, size, dim
+    )
     first, second = (jnp.asarray(i, jnp.int32) for i in np.triu_indices(tiles))
     masses = tuple(jnp.pad(each, filling).reshape(tiles, size) for each in masses)
 
@@ -181,7 +210,10 @@ def _tiles(X: jax.Array, *masses: jax.Array) -> _Pairs:
         if masses:
             weights, copies = masses
             mass = jnp.where(counted, weights[i][:, None] * weights[j][None, :], 0)
-            counted, mass = mass > 0, jnp.where(a[:, None] == b[None, :], copies[i][:, None], mass)
+            counted, mass = (
+                mass > 0,
+                jnp.where(a[:, None] == b[None, :], copies[i][:, None], mass),
+            )
         return _squares(rows[i], rows[j], counted), mass, a[:, None], b[None, :]
 
     def halves(values: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -190,7 +222,10 @@ def _tiles(X: jax.Array, *masses: jax.Array) -> _Pairs:
     if tiles == 1:
         # Of a row above the diagonal, and behind it the row as far from the end, backwards: no pair is held twice.
         squares, mass, i, j = tile(0, 0)
-        i, (squares, behind), (mass, other) = i[: size // 2], *map(halves, (squares, mass))
+        i, (squares, behind), (mass, other) = (
+            i[: size // 2],
+            *map(halves, (squares, mass)),
+        )
         above = i < j
         ends = (jnp.where(above, each, size - 1 - each) for each in (i, j))
         return _held(jnp.where(above, squares, behind), mass + other, *ends)
@@ -211,7 +246,13 @@ def _held(*pairs: jax.Array) -> _Pairs:
 
 @partial(jax.jit, static_argnames=("num_pairs",))
 def _sampled(
-    key: jax.Array, X: jax.Array, rank: jax.Array, weight: jax.Array, weights: jax.Array | None, *, num_pairs: int
+    key: jax.Array,
+    X: jax.Array,
+    rank: jax.Array,
+    weight: jax.Array,
+    weights: jax.Array | None,
+    *,
+    num_pairs: int,
 ) -> jax.Array:
     if weights is None:
         i, j = pairs(key, X.shape[0], num_pairs)
@@ -221,16 +262,26 @@ def _sampled(
     differences = lax.stop_gradient(X[i] - X[j])
     squares = jnp.sum(differences * differences, axis=1)
     every = _held(squares, jnp.ones((), bool), i, j)
-    return _interpolate(X, *_order_statistics(every, num_pairs, rank, X.dtype)[:3], weight)
+    return _interpolate(
+        X, *_order_statistics(every, num_pairs, rank, X.dtype)[:3], weight
+    )
 
 
 def _interpolate(
-    X: jax.Array, lower: tuple[Any, Any], upper: tuple[Any, Any], missing: jax.Array, weight: jax.Array
+    X: jax.Array,
+    lower: tuple[Any, Any],
+    upper: tuple[Any, Any],
+    missing: jax.Array,
+    weight: jax.Array,
 ) -> jax.Array:
     """Return the interpolated distance of two pairs of rows of X, nan where a distance is missing."""
     short, long = (safe_sqrt(jnp.sum((X[i] - X[j]) ** 2)) for i, j in (lower, upper))
     gap = jnp.where(jnp.isinf(short), 0, long - short)  # both are infinite
-    return jnp.where(missing, jnp.nan, short + jnp.where(jnp.isinf(gap) & (weight == 0), 0, weight * gap))
+    return jnp.where(
+        missing,
+        jnp.nan,
+        short + jnp.where(jnp.isinf(gap) & (weight == 0), 0, weight * gap),
+    )
 
 
 def _squares(X: jax.Array, Y: jax.Array, counted: jax.Array) -> jax.Array:
@@ -245,10 +296,14 @@ def _squares(X: jax.Array, Y: jax.Array, counted: jax.Array) -> jax.Array:
     A, B, first, second = centered(X, Y, one)
     squares = product_form(A, B, first, second)
     apart = jnp.all(~counted | (squares >= _NEAR * (first[:, None] + second[None, :])))
-    return lax.cond(everywhere(apart), lambda: squares, lambda: squared_distances_direct(X, Y, one))
+    return lax.cond(
+        everywhere(apart), lambda: squares, lambda: squared_distances_direct(X, Y, one)
+    )
 
 
-def _order_statistics(every: _Pairs, total: int, rank: jax.Array, dtype: Any, share: Any = None) -> _Found:
+def _order_statistics(
+    every: _Pairs, total: int, rank: jax.Array, dtype: Any, share: Any = None
+) -> _Found:
     """Return the pairs with the values number `rank`, from 0, and `rank` + 1 of `total`, and whether one is missing.
 
     The fold is one of `reduce(values, counted, first, second)` over all values, non-negative ones, which belong to the
@@ -287,16 +342,22 @@ def _order_statistics(every: _Pairs, total: int, rank: jax.Array, dtype: Any, sh
     def digit(step: jax.Array, prefix: jax.Array) -> jax.Array:
         shift = (bits - digit_bits * (step + 1)).astype(integer)
         thresholds = prefix + (jnp.arange(1, 2**digit_bits).astype(integer) << shift)
-        return prefix + (jnp.sum(count_below(thresholds) <= rank).astype(integer) << shift)
+        return prefix + (
+            jnp.sum(count_below(thresholds) <= rank).astype(integer) << shift
+        )
 
     lower_bits = lax.fori_loop(0, bits // digit_bits, digit, jnp.zeros((), integer))
     lower = lax.bitcast_convert_type(lower_bits, dtype)
-    if share is not None:  # the sum of all masses is rounded: up to none of the values it may be above the rank
+    if (
+        share is not None
+    ):  # the sum of all masses is rounded: up to none of the values it may be above the rank
         largest = over_pairs(largest_of, jnp.maximum, jnp.zeros((), dtype))
         lower = jnp.where(lower < largest, lower, largest)
         lower_bits = as_bits(lower)
 
-    def around(values: jax.Array, counted: jax.Array, *_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def around(
+        values: jax.Array, counted: jax.Array, *_: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Count the values up to the lower one, and find the next one above; a nan must show wherever it sits."""
         larger, some = as_bits(values) > lower_bits, exists(counted)
         following = jnp.min(jnp.where(some & larger, values, jnp.inf))
@@ -315,18 +376,29 @@ def _order_statistics(every: _Pairs, total: int, rank: jax.Array, dtype: Any, sh
     def pair_at(target: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Find the pair whose value is the target; another program may round it differently, so take the nearest."""
 
-        def reduce(values: jax.Array, counted: jax.Array, first: jax.Array, second: jax.Array) -> Any:
-            gaps = jnp.where(values == target, 0, jnp.abs(values - target))  # of infinite ones, too
+        def reduce(
+            values: jax.Array, counted: jax.Array, first: jax.Array, second: jax.Array
+        ) -> Any:
+            gaps = jnp.where(
+                values == target, 0, jnp.abs(values - target)
+            )  # of infinite ones, too
             gaps = jnp.where(exists(counted), gaps, jnp.inf).ravel()
             # The first that equals the least: XLA takes longer over an `argmin`.
             least, numbers = jnp.min(gaps), lax.iota(jnp.int32, gaps.size)
             best = jnp.min(jnp.where(gaps == least, numbers, gaps.size - 1))
-            return least, *(jnp.broadcast_to(index, values.shape).ravel()[best] for index in (first, second))
+            return least, *(
+                jnp.broadcast_to(index, values.shape).ravel()[best]
+                for index in (first, second)
+            )
 
         def nearer(a: Any, b: Any) -> Any:
             return jax.tree.map(lambda x, y: jnp.where(b[0] < a[0], y, x), a, b)
 
-        none = jnp.full((), jnp.inf, dtype), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
+        none = (
+            jnp.full((), jnp.inf, dtype),
+            jnp.zeros((), jnp.int32),
+            jnp.zeros((), jnp.int32),
+        )
         return over_pairs(reduce, nearer, none)[1:]
 
     weight = None if share is None else jnp.clip((rank - at_most + share) / share, 0, 1)

@@ -42,14 +42,18 @@ class Kernel(abc.ABC):
     __array_ufunc__ = None
     """A NumPy array times a kernel is left to the kernel, and not made an array of kernels."""
 
-    def __call__(self, x: Float[ArrayLike, " d"], y: Float[ArrayLike, " d"]) -> Float[Array, ""]:
+    def __call__(
+        self, x: Float[ArrayLike, " d"], y: Float[ArrayLike, " d"]
+    ) -> Float[Array, ""]:
         """Return K(x, y) for two points of shape (d,)."""
         x = checks.vector("x", x)
         y = checks.same_dtype("y", checks.vector("y", y, size=x.shape[0]), "x", x)
         return _value(self, x, y)
 
     @abc.abstractmethod
-    def evaluate(self, x: Float[Array, " d"], y: Float[Array, " d"]) -> Float[Array, ""]:
+    def evaluate(
+        self, x: Float[Array, " d"], y: Float[Array, " d"]
+    ) -> Float[Array, ""]:
         """Return K(x, y) of two points of one dtype, written with jax.numpy."""
 
     @property
@@ -59,21 +63,33 @@ class Kernel(abc.ABC):
 
     def lipschitz(self, dim: int | None) -> Any:
         """Return the smallest known L with |K(x1, x2) - K(y1, y2)| <= L (|x1 - y1| + |x2 - y2|)."""
-        raise ValueError(self._unknown("the Lipschitz constant", "slope", "lipschitz(dim)"))
+        raise ValueError(
+            self._unknown("the Lipschitz constant", "slope", "lipschitz(dim)")
+        )
 
     def _unknown(self, what: str, field: str, member: str) -> str:
         function = isinstance(self, FromFunction | FromPyTree)
-        advice = f"wrap it as kernels.FromFunction(f, {field}=...)" if function else f"give its class a {member}"
+        advice = (
+            f"wrap it as kernels.FromFunction(f, {field}=...)"
+            if function
+            else f"give its class a {member}"
+        )
         return f"kernel: {what} of {self._named()} is not known; {advice}"
 
     def _named(self) -> str:
-        return "a user's function" if isinstance(self, FromFunction | FromPyTree) else type(self).__name__
+        return (
+            "a user's function"
+            if isinstance(self, FromFunction | FromPyTree)
+            else type(self).__name__
+        )
 
     def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
         """Return K(x, y), a scalar of the dtype of the points, or raise."""
         value = jnp.asarray(self.evaluate(x, y))
         if value.shape != ():
-            raise ValueError(f"kernel: {self._named()} must return a scalar for two points, got shape {value.shape}")
+            raise ValueError(
+                f"kernel: {self._named()} must return a scalar for two points, got shape {value.shape}"
+            )
         return value.astype(x.dtype)
 
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
@@ -87,7 +103,9 @@ class Kernel(abc.ABC):
 
     def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         """Return a bound of the error of `_tile`, relative to sqrt(K(x, x) K(y, y))."""
-        raise ValueError(f"kernel: the rounding of {type(self).__name__} is not known; pass a built-in kernel")
+        raise ValueError(
+            f"kernel: the rounding of {type(self).__name__} is not known; pass a built-in kernel"
+        )
 
     def _diagonal(self, X: jax.Array) -> jax.Array:
         """Return (K(x_i, x_i))_i for the rows of X, (n,)."""
@@ -103,11 +121,15 @@ class Kernel(abc.ABC):
 
     def __mul__(self, other: Any) -> Kernel:
         """Return the product with another kernel, or the kernel scaled by a non-negative number."""
-        return Product(self, as_kernel(other)) if callable(other) else Scaled(self, other)
+        return (
+            Product(self, as_kernel(other)) if callable(other) else Scaled(self, other)
+        )
 
     def __rmul__(self, other: Any) -> Kernel:
         """Return the product with another kernel, or the kernel scaled by a non-negative number."""
-        return Product(as_kernel(other), self) if callable(other) else Scaled(self, other)
+        return (
+            Product(as_kernel(other), self) if callable(other) else Scaled(self, other)
+        )
 
 
 KernelLike = Kernel | Callable[[jax.Array, jax.Array], Any]
@@ -250,7 +272,9 @@ class Product(Kernel):
 
     def lipschitz(self, dim: int | None) -> Any:
         # |K| <= kappa for a positive semidefinite kernel; one that is not may be unbounded.
-        first, second = (k.kappa if k.psd else math.inf for k in (self.first, self.second))
+        first, second = (
+            k.kappa if k.psd else math.inf for k in (self.first, self.second)
+        )
         return first * self.second.lipschitz(dim) + second * self.first.lipschitz(dim)
 
 
@@ -308,10 +332,16 @@ def as_kernel(kernel: KernelLike) -> Kernel:
     if isinstance(kernel, Kernel):
         return checks.numbers("kernel", kernel, unless=FromPyTree)
     if isinstance(kernel, type) or not callable(kernel):
-        raise ValueError(f"kernel must be a kernel such as Gaussian(1.0) or a function of two points, got {kernel!r}")
+        raise ValueError(
+            f"kernel must be a kernel such as Gaussian(1.0) or a function of two points, got {kernel!r}"
+        )
     kernel = _opened(kernel)
     leaves = jax.tree.leaves(kernel)
-    return FromFunction(kernel) if len(leaves) == 1 and leaves[0] is kernel else FromPyTree(kernel)
+    return (
+        FromFunction(kernel)
+        if len(leaves) == 1 and leaves[0] is kernel
+        else FromPyTree(kernel)
+    )
 
 
 def _opened(function: Any) -> Any:
@@ -327,16 +357,36 @@ def _opened(function: Any) -> Any:
     except ValueError:  # a cell that is empty as yet
         return function
     leaves, structure = jax.tree.flatten(jax.tree.map(_opened, held))
-    traced = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)}
+    traced = {
+        i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)
+    }
     fixed = [None if i in traced else leaf for i, leaf in enumerate(leaves)]
-    return jax.tree_util.Partial(partial(_closed, function, structure, fixed), traced) if traced else function
+    return (
+        jax.tree_util.Partial(partial(_closed, function, structure, fixed), traced)
+        if traced
+        else function
+    )
 
 
-def _closed(function: Any, structure: Any, fixed: list[Any], traced: dict[int, Any], *points: jax.Array) -> Any:
+def _closed(
+    function: Any,
+    structure: Any,
+    fixed: list[Any],
+    traced: dict[int, Any],
+    *points: jax.Array,
+) -> Any:
     """Return what a function gives with such values in the cells of its closure, and such defaults."""
-    held, defaults = jax.tree.unflatten(structure, [traced.get(i, leaf) for i, leaf in enumerate(fixed)])
+    held, defaults = jax.tree.unflatten(
+        structure, [traced.get(i, leaf) for i, leaf in enumerate(fixed)]
+    )
     cells = tuple(map(types.CellType, held))
-    own = types.FunctionType(function.__code__, function.__globals__, function.__name__, tuple(defaults), cells)
+    own = types.FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        tuple(defaults),
+        cells,
+    )
     own.__kwdefaults__ = function.__kwdefaults__
     return own(*points)
 
@@ -390,4 +440,6 @@ def lipschitz(kernel: KernelLike, dim: int | None = None) -> Any:
     ValueError
         If `dim` is needed and missing, or for a user's kernel or function that does not state its constant.
     """
-    return as_kernel(kernel).lipschitz(None if dim is None else checks.count("dim", dim))
+    return as_kernel(kernel).lipschitz(
+        None if dim is None else checks.count("dim", dim)
+    )

@@ -25,7 +25,9 @@ class Linear(Kernel):
 
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
         d = x - y
-        return Pair(jnp.sum(x * x + y * y) / 2, jnp.sum(d * (x + y)) / 2, jnp.sum(d * d) / 2)
+        return Pair(
+            jnp.sum(x * x + y * y) / 2, jnp.sum(d * (x + y)) / 2, jnp.sum(d * d) / 2
+        )
 
     def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         return jnp.matmul(X, Y.T, precision=HIGHEST)
@@ -59,7 +61,9 @@ class Polynomial(Kernel):
         checks.non_negative("offset", self.offset)
 
     def _base(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
-        return checks.scalar("lengthscale", self.lengthscale, dtype), checks.scalar("offset", self.offset, dtype)
+        return checks.scalar("lengthscale", self.lengthscale, dtype), checks.scalar(
+            "offset", self.offset, dtype
+        )
 
     def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
         scale, offset = self._base(x.dtype)
@@ -77,7 +81,9 @@ class Polynomial(Kernel):
 
     def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         scale, offset = self._base(X.dtype)
-        return (jnp.matmul(X / scale, (Y / scale).T, precision=HIGHEST) + offset) ** self.degree
+        return (
+            jnp.matmul(X / scale, (Y / scale).T, precision=HIGHEST) + offset
+        ) ** self.degree
 
     def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         # |<x, y>| + offset is at most the root of the product of the same for (x, x) and (y, y).
@@ -98,7 +104,9 @@ class Distance(Kernel):
         return safe_sqrt(jnp.sum((x - y) ** 2))
 
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
-        raise ValueError("kernel must be positive semidefinite to have a kernel distance, got Distance")
+        raise ValueError(
+            "kernel must be positive semidefinite to have a kernel distance, got Distance"
+        )
 
     def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         return safe_sqrt(squared_distances_direct(X, Y, jnp.ones((), X.dtype)))

@@ -29,7 +29,14 @@ import jax.numpy as jnp
 
 from jaxkern.draws import normal_rows
 from jaxkern.kernels._base import Kernel, Scaled
-from jaxkern.kernels._stationary import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
+from jaxkern.kernels._stationary import (
+    Cauchy,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Matern32,
+    Matern52,
+)
 
 
 class SpectralLaw(NamedTuple):
@@ -40,10 +47,14 @@ class SpectralLaw(NamedTuple):
     """From normals (..., num_normals) to s (...)."""
     rotation_invariant: bool
 
-    def frequencies(self, key: jax.Array, num_frequencies: int, dim: int, dtype: Any) -> jax.Array:
+    def frequencies(
+        self, key: jax.Array, num_frequencies: int, dim: int, dtype: Any
+    ) -> jax.Array:
         """Draw frequencies (num_frequencies, dim) for lengthscale 1: row i depends on the key, dim and i alone."""
         sets = 1 if self.rotation_invariant else dim
-        normals = normal_rows(key, num_frequencies, dim + sets * self.num_normals, dtype)
+        normals = normal_rows(
+            key, num_frequencies, dim + sets * self.num_normals, dtype
+        )
         mixing = normals[:, dim:].reshape(num_frequencies, sets, self.num_normals)
         return normals[:, :dim] * self.scale(mixing)
 
@@ -54,7 +65,9 @@ def _student(normals: jax.Array) -> jax.Array:
     A chi below eps has a probability of about eps, and its digits are those of the uniform number behind it: it is
     raised to eps, so that frequencies stay finite.
     """
-    return 1 / jnp.maximum(_chi(normals) / math.sqrt(normals.shape[-1]), jnp.finfo(normals.dtype).eps)
+    return 1 / jnp.maximum(
+        _chi(normals) / math.sqrt(normals.shape[-1]), jnp.finfo(normals.dtype).eps
+    )
 
 
 def _chi(normals: jax.Array) -> jax.Array:
@@ -62,7 +75,11 @@ def _chi(normals: jax.Array) -> jax.Array:
 
 
 LAWS: dict[type, SpectralLaw] = {
-    Gaussian: SpectralLaw(0, lambda normals: jnp.ones(normals.shape[:-1], normals.dtype), rotation_invariant=True),
+    Gaussian: SpectralLaw(
+        0,
+        lambda normals: jnp.ones(normals.shape[:-1], normals.dtype),
+        rotation_invariant=True,
+    ),
     Exponential: SpectralLaw(1, _student, rotation_invariant=True),
     Matern32: SpectralLaw(3, _student, rotation_invariant=True),
     Matern52: SpectralLaw(5, _student, rotation_invariant=True),
@@ -91,7 +108,9 @@ def spectral_law(kernel: Kernel, *, rotation_invariant: bool = False) -> Spectra
             "multiple of one (features of a sum are those of its terms, side by side)"
         )
     if rotation_invariant and not law.rotation_invariant:
-        known = ", ".join(sorted(cls.__name__ for cls, law in LAWS.items() if law.rotation_invariant))
+        known = ", ".join(
+            sorted(cls.__name__ for cls, law in LAWS.items() if law.rotation_invariant)
+        )
         raise ValueError(
             "kernel must have a rotation invariant spectral law for orthogonal features and fastfood, "
             f"got {type(base).__name__}, a product over coordinates; pass one of {known}, or use paired_fourier"

@@ -12,7 +12,13 @@ import numpy as np
 from jax import lax
 
 from jaxkern import checks
-from jaxkern._distances import coordinate_sums, rounding, safe_sqrt, squared_distances, squared_distances_direct
+from jaxkern._distances import (
+    coordinate_sums,
+    rounding,
+    safe_sqrt,
+    squared_distances,
+    squared_distances_direct,
+)
 from jaxkern._types import ArrayLike, Float
 from jaxkern.kernels._base import Kernel, Pair
 from jaxkern.kernels._profiles import erlang_tail, matern32, matern52
@@ -29,18 +35,27 @@ class _Stationary(Kernel):
         checks.positive("lengthscale", self.lengthscale)
         if isinstance(self.lengthscale, list | tuple):
             kind = type(self.lengthscale).__name__
-            raise ValueError(f"lengthscale must be a number or an array, one for each column, got a {kind}")
+            raise ValueError(
+                f"lengthscale must be a number or an array, one for each column, got a {kind}"
+            )
 
     def _scale(self, X: jax.Array) -> jax.Array:
         """Return the lengthscale in the dtype of points (..., d), of shape () or (d,)."""
-        return checks.scalar("lengthscale", self.lengthscale, X.dtype, columns=X.shape[-1])
+        return checks.scalar(
+            "lengthscale", self.lengthscale, X.dtype, columns=X.shape[-1]
+        )
 
     def _columns(self, dim: int | None) -> jax.Array | None:
         """Return the lengthscales of the columns, or None where all share one."""
         if not getattr(self.lengthscale, "ndim", 0):
             return None
         scales = checks.as_array("lengthscale", self.lengthscale)
-        return checks.scalar("lengthscale", scales, scales.dtype, columns=scales.shape[0] if dim is None else dim)
+        return checks.scalar(
+            "lengthscale",
+            scales,
+            scales.dtype,
+            columns=scales.shape[0] if dim is None else dim,
+        )
 
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
         one = jnp.ones((), x.dtype)
@@ -98,12 +113,20 @@ class Gaussian(_Radial):
     @classmethod
     def from_gamma(cls, gamma: Float[ArrayLike, ""]) -> Gaussian:
         """Return exp(-gamma |x - y|^2), scikit-learn's convention: lengthscale = 1 / sqrt(2 gamma)."""
-        return cls(1 / (math.sqrt(2.0) * checks.positive("gamma", checks.real("gamma", gamma)) ** 0.5))
+        return cls(
+            1
+            / (
+                math.sqrt(2.0)
+                * checks.positive("gamma", checks.real("gamma", gamma)) ** 0.5
+            )
+        )
 
     @classmethod
     def from_width(cls, width: Float[ArrayLike, ""]) -> Gaussian:
         """Return exp(-|x - y|^2 / width^2), the convention of kpotufe2020: lengthscale = width / sqrt(2)."""
-        return cls(checks.positive("width", checks.real("width", width)) / math.sqrt(2.0))
+        return cls(
+            checks.positive("width", checks.real("width", width)) / math.sqrt(2.0)
+        )
 
     @staticmethod
     def _profile(s: jax.Array) -> jax.Array:
@@ -287,7 +310,9 @@ def _steepest(scales: jax.Array) -> jax.Array:
         return jnp.where(jnp.sum(a * p * (1 - p)) > S + step, S + step, S), None
 
     steps = jnp.asarray(0.5 ** np.arange(2, 32), a.dtype)
-    p = lax.stop_gradient(factors(lax.scan(raised, jnp.asarray(3 / 16, a.dtype), steps)[0]))
+    p = lax.stop_gradient(
+        factors(lax.scan(raised, jnp.asarray(3 / 16, a.dtype), steps)[0])
+    )
     return 2 * jnp.prod(p) * jnp.sqrt(jnp.sum(a * p * (1 - p))) / shortest
 
 
@@ -297,5 +322,7 @@ def _norm(u: jax.Array) -> jax.Array:
 
 def _needs_dim(name: str, dim: int | None) -> int:
     if dim is None:
-        raise ValueError(f"dim is needed for the Lipschitz constant of {name}; pass lipschitz(kernel, dim=d)")
+        raise ValueError(
+            f"dim is needed for the Lipschitz constant of {name}; pass lipschitz(kernel, dim=d)"
+        )
     return dim

@@ -101,9 +101,18 @@ def kmeans(
     X = checks.matrix("X", X)
     weights = checks.weights(weights, "X", X)
     sizes, max_iterations = arguments(
-        X.shape[0], X.shape, num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
+        X.shape[0],
+        X.shape,
+        num_clusters,
+        num_restarts,
+        max_iterations,
+        tolerance,
+        num_candidates,
+        block_size,
     )
-    used = checks.traced_count("num_used", num_used, maximum=sizes.num_clusters, limit="num_clusters")
+    used = checks.traced_count(
+        "num_used", num_used, maximum=sizes.num_clusters, limit="num_clusters"
+    )
     tolerance = checks.scalar("tolerance", tolerance, X.dtype)
     return _kmeans(key, X, weights, max_iterations, tolerance, used, sizes=sizes)
 
@@ -117,7 +126,9 @@ def partition_of(
     used: jax.Array | None = None,
 ) -> KMeansResult:
     """Cluster rows inside a program whose arguments are valid, with the defaults of `kmeans`."""
-    sizes, max_iterations = arguments(rows.shape[0], rows.shape, num_clusters, num_restarts)
+    sizes, max_iterations = arguments(
+        rows.shape[0], rows.shape, num_clusters, num_restarts
+    )
     tolerance = checks.scalar("tolerance", _TOLERANCE, rows.dtype)
     return _kmeans(key, rows, weights, max_iterations, tolerance, used, sizes=sizes)
 
@@ -142,7 +153,9 @@ def arguments(
     block_size: Any = None,
 ) -> tuple[Sizes, int]:
     """Return the sizes, for points of which a device has those of a shape, and max_iterations, validated."""
-    num_clusters = checks.count("num_clusters", num_clusters, maximum=num_points, limit="the number of points")
+    num_clusters = checks.count(
+        "num_clusters", num_clusters, maximum=num_points, limit="the number of points"
+    )
     num_restarts = checks.count("num_restarts", num_restarts)
     max_iterations = checks.count("max_iterations", max_iterations)
     if checks.is_static(tolerance) and not tolerance >= 0:
@@ -176,7 +189,13 @@ class Points(NamedTuple):
     blocks: Blocks
 
     @staticmethod
-    def of(X: jax.Array, weights: jax.Array | None, used: jax.Array | None, sizes: Sizes, share: Share) -> Points:
+    def of(
+        X: jax.Array,
+        weights: jax.Array | None,
+        used: jax.Array | None,
+        sizes: Sizes,
+        share: Share,
+    ) -> Points:
         part = None
         if weights is not None:
             # Parts of the total, in which neither the mean nor the spread can overflow.
@@ -190,29 +209,41 @@ class Points(NamedTuple):
 
         mean = average(X)
         centred = share.points(X - mean)
-        unused = None if used is None else lax.iota(jnp.int32, sizes.num_clusters) >= used
-        blocks = Blocks.cut(centred, weights, sizes.block_size, share)._replace(unused=unused)
+        unused = (
+            None if used is None else lax.iota(jnp.int32, sizes.num_clusters) >= used
+        )
+        blocks = Blocks.cut(centred, weights, sizes.block_size, share)._replace(
+            unused=unused
+        )
         return Points(X, weights, used, mean, average(centred * centred).mean(), blocks)
 
     def seeds(self, key: jax.Array, sizes: Sizes) -> jax.Array:
         """Return the centres to begin from, as many as there are clusters, centred."""
         share = self.blocks.share
         numbers = sizes.num_clusters, sizes.num_candidates
-        chosen = plus_plus(key, self.X, self.weights, *numbers, share, self.blocks.columns)
+        chosen = plus_plus(
+            key, self.X, self.weights, *numbers, share, self.blocks.columns
+        )
         return share.take(self.X, chosen) - self.mean
 
-    def result(self, centers: jax.Array, converged: jax.Array, iterations: jax.Array) -> KMeansResult:
+    def result(
+        self, centers: jax.Array, converged: jax.Array, iterations: jax.Array
+    ) -> KMeansResult:
         """Return what belongs to centred centres."""
         X, weights, used, share = self.X, self.weights, self.used, self.blocks.share
         labels = partition(self.blocks, centers)[0][: X.shape[0]]
         centers = centers + self.mean
         distances = share.points(row_norms(X - centers[labels]))
         labels = labels if weights is None else jnp.where(weights > 0, labels, -1)
-        objective = share.sum((distances if weights is None else weights * distances).sum())
+        objective = share.sum(
+            (distances if weights is None else weights * distances).sum()
+        )
         if used is not None and self.blocks.unused is not None:
             centers = jnp.where(self.blocks.unused[:, None], jnp.inf, centers)
             converged &= (used > 0) & (used <= centers.shape[0])
-        return KMeansResult(labels, centers, objective, converged & jnp.isfinite(objective), iterations)
+        return KMeansResult(
+            labels, centers, objective, converged & jnp.isfinite(objective), iterations
+        )
 
 
 @partial(jax.jit, static_argnames=("sizes", "share"))
@@ -232,11 +263,15 @@ def _kmeans(
 
     def restart(number: jax.Array) -> KMeansResult:
         seeds = points.seeds(jax.random.fold_in(key, number), sizes)
-        return points.result(*lloyd(points.blocks, seeds, max_iterations, tolerance * points.spread))
+        return points.result(
+            *lloyd(points.blocks, seeds, max_iterations, tolerance * points.spread)
+        )
 
     def better(best: KMeansResult, number: jax.Array) -> tuple[KMeansResult, None]:
         other = restart(number)
-        return jax.tree.map(partial(jnp.where, other.objective < best.objective), other, best), None
+        return jax.tree.map(
+            partial(jnp.where, other.objective < best.objective), other, best
+        ), None
 
     if sizes.num_restarts == 1:
         return restart(jnp.array(0, jnp.uint32))

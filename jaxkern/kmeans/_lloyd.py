@@ -34,21 +34,34 @@ class Blocks(NamedTuple):
     unused: jax.Array | None = None
 
     @staticmethod
-    def cut(X: jax.Array, weights: jax.Array | None, block_size: int, share: Share | None = None) -> Blocks:
+    def cut(
+        X: jax.Array,
+        weights: jax.Array | None,
+        block_size: int,
+        share: Share | None = None,
+    ) -> Blocks:
         share = Share(X.shape[0]) if share is None else share
         num_points = share.count(X.shape[0])
         padding = -X.shape[0] % block_size
         if padding:
             X = jnp.concatenate([X, jnp.zeros((padding, X.shape[1]), X.dtype)])
-            weights = weights if weights is None else jnp.concatenate([weights, jnp.zeros(padding, weights.dtype)])
+            weights = (
+                weights
+                if weights is None
+                else jnp.concatenate([weights, jnp.zeros(padding, weights.dtype)])
+            )
         weights = weights if weights is None else weights.reshape(-1, block_size)
         columns = jnp.swapaxes(X.reshape(-1, block_size, X.shape[1]), 1, 2)
-        return Blocks(columns, row_norms(X).reshape(-1, block_size), weights, num_points, share)
+        return Blocks(
+            columns, row_norms(X).reshape(-1, block_size), weights, num_points, share
+        )
 
     @property
     def padded(self) -> jax.Array:
         """Which rows are none of the points, (b, B)."""
-        return (lax.iota(jnp.int32, self.sizes.size) >= self.num_points).reshape(self.sizes.shape)
+        return (lax.iota(jnp.int32, self.sizes.size) >= self.num_points).reshape(
+            self.sizes.shape
+        )
 
 
 def even(num_rows: int, size: int) -> int:
@@ -79,11 +92,15 @@ def lloyd(
     blocks: Blocks, centers: jax.Array, max_iterations: Any, threshold: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Alternate between nearest centres and means; return the centres, if they stopped, and after how many steps."""
-    state = iterate(blocks, LloydState.begin(blocks, centers), max_iterations, threshold)
+    state = iterate(
+        blocks, LloydState.begin(blocks, centers), max_iterations, threshold
+    )
     return state.centers, state.stands, state.iterations
 
 
-def iterate(blocks: Blocks, begin: LloydState, max_iterations: Any, threshold: jax.Array) -> LloydState:
+def iterate(
+    blocks: Blocks, begin: LloydState, max_iterations: Any, threshold: jax.Array
+) -> LloydState:
     """Go on until the centres stand still, or so many iterations are done in all."""
 
     def unfinished(state: LloydState) -> jax.Array:
@@ -96,17 +113,32 @@ def iterate(blocks: Blocks, begin: LloydState, max_iterations: Any, threshold: j
         empty = (counts == 0)[:, None]
         means = jnp.where(empty, centers, sums / jnp.where(empty, 1, counts[:, None]))
         empty = empty if blocks.unused is None else empty & ~blocks.unused[:, None]
-        full = everywhere(~empty.any())  # of a whole batch: else every member would look for its farthest points
-        means = lax.cond(full, lambda: means, lambda: _reseed(blocks, centers, labels, means, empty[:, 0]))
+        full = everywhere(
+            ~empty.any()
+        )  # of a whole batch: else every member would look for its farthest points
+        means = lax.cond(
+            full,
+            lambda: means,
+            lambda: _reseed(blocks, centers, labels, means, empty[:, 0]),
+        )
         # Labels that repeat give the same means, but not always to the last bit: compilers fuse and reorder.
-        repeats = blocks.share.all(labels == old_labels) & ~(empty & (means != centers)).any()
+        repeats = (
+            blocks.share.all(labels == old_labels) & ~(empty & (means != centers)).any()
+        )
         # Not "<=": where points are NaN there is nothing to wait for.
-        return LloydState(means, labels, repeats | ~(row_norms(means - centers).sum() > threshold), iteration + 1)
+        return LloydState(
+            means,
+            labels,
+            repeats | ~(row_norms(means - centers).sum() > threshold),
+            iteration + 1,
+        )
 
     return lax.while_loop(unfinished, step, begin)
 
 
-def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def partition(
+    blocks: Blocks, centers: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return every point's nearest centre, and the weighted sum and the weight of the points of every cluster.
 
     Columns that are none of the points get the label k, which no sum contains.
@@ -115,23 +147,36 @@ def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array,
     lengths = row_norms(centers)[:, None]
 
     def one_block(
-        totals: tuple[jax.Array, jax.Array], block: tuple[jax.Array, jax.Array, jax.Array | None, jax.Array]
+        totals: tuple[jax.Array, jax.Array],
+        block: tuple[jax.Array, jax.Array, jax.Array | None, jax.Array],
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         columns, sizes, weights, padded = block
-        labels = jnp.where(padded, num_clusters, _nearest(centers, lengths, columns, sizes, padded, blocks.unused))
+        labels = jnp.where(
+            padded,
+            num_clusters,
+            _nearest(centers, lengths, columns, sizes, padded, blocks.unused),
+        )
         # On a CPU weights are scattered sooner, and beyond a few clusters points are, too; elsewhere scattered sums are
         # slow, and depend on the order of threads.
         sums, counts = lax.platform_dependent(
             columns if weights is None else weights[None, :] * columns,
             jnp.ones(labels.shape, jnp.int32) if weights is None else weights,
             labels,
-            cpu=partial(_mixed_sums if num_clusters <= _FEW_SUMS else _scattered_sums, num_clusters=num_clusters),
+            cpu=partial(
+                _mixed_sums if num_clusters <= _FEW_SUMS else _scattered_sums,
+                num_clusters=num_clusters,
+            ),
             default=partial(_matmul_sums, num_clusters=num_clusters),
         )
         return (totals[0] + sums, totals[1] + counts), labels
 
-    zero = jnp.zeros(centers.shape, dtype), jnp.zeros(num_clusters, jnp.int32 if blocks.weights is None else dtype)
-    (sums, counts), labels = lax.scan(one_block, zero, (blocks.columns, blocks.sizes, blocks.weights, blocks.padded))
+    zero = (
+        jnp.zeros(centers.shape, dtype),
+        jnp.zeros(num_clusters, jnp.int32 if blocks.weights is None else dtype),
+    )
+    (sums, counts), labels = lax.scan(
+        one_block, zero, (blocks.columns, blocks.sizes, blocks.weights, blocks.padded)
+    )
     return labels.reshape(-1), sums, counts.astype(dtype)
 
 
@@ -152,19 +197,25 @@ def _nearest(
     def first(scores: jax.Array, least: jax.Array) -> jax.Array:
         # An `argmin` down the columns takes four times as long as both reductions.
         numbers = lax.iota(jnp.int32, scores.shape[0])[:, None]
-        return jnp.min(jnp.where(scores == least[None, :], numbers, scores.shape[0] - 1), axis=0)
+        return jnp.min(
+            jnp.where(scores == least[None, :], numbers, scores.shape[0] - 1), axis=0
+        )
 
     def without(scores: jax.Array) -> jax.Array:
         return scores if unused is None else jnp.where(unused[:, None], jnp.inf, scores)
 
     def direct() -> jax.Array:
-        squares = without(coordinate_sums(jnp.square, centers, columns.T, jnp.ones((), columns.dtype)))
+        squares = without(
+            coordinate_sums(jnp.square, centers, columns.T, jnp.ones((), columns.dtype))
+        )
         return first(squares, jnp.min(squares, axis=0))
 
     if columns.shape[0] <= FEW:
         return direct()
     # Squared distances less the squared norm of the point.
-    scores = without(lengths - 2 * jnp.matmul(centers, columns, precision=lax.Precision.HIGHEST))
+    scores = without(
+        lengths - 2 * jnp.matmul(centers, columns, precision=lax.Precision.HIGHEST)
+    )
     least = jnp.min(scores, axis=0)
     # Sums of d terms in any order have up to d roundings; (|x| + |c|)^2 is more than all that is added.
     roundings = (columns.shape[0] + _OTHERS) * float(jnp.finfo(columns.dtype).eps) / 2
@@ -173,24 +224,46 @@ def _nearest(
     return lax.cond(everywhere(fine), lambda: first(scores, least), direct)
 
 
-def _scattered_sums(columns: jax.Array, weights: jax.Array, labels: jax.Array, *, num_clusters: int) -> Any:
-    return jax.ops.segment_sum(columns.T, labels, num_clusters), jax.ops.segment_sum(weights, labels, num_clusters)
+def _scattered_sums(
+    columns: jax.Array, weights: jax.Array, labels: jax.Array, *, num_clusters: int
+) -> Any:
+    return jax.ops.segment_sum(columns.T, labels, num_clusters), jax.ops.segment_sum(
+        weights, labels, num_clusters
+    )
 
 
-def _matmul_sums(columns: jax.Array, weights: jax.Array, labels: jax.Array, *, num_clusters: int) -> Any:
+def _matmul_sums(
+    columns: jax.Array, weights: jax.Array, labels: jax.Array, *, num_clusters: int
+) -> Any:
     members = labels[None, :] == lax.iota(jnp.int32, num_clusters)[:, None]
-    sums = jnp.matmul(members.astype(columns.dtype), columns.T, precision=lax.Precision.HIGHEST)
-    return sums, jnp.where(members, weights[None, :], 0).sum(axis=1, dtype=weights.dtype)
+    sums = jnp.matmul(
+        members.astype(columns.dtype), columns.T, precision=lax.Precision.HIGHEST
+    )
+    return sums, jnp.where(members, weights[None, :], 0).sum(
+        axis=1, dtype=weights.dtype
+    )
 
 
-def _mixed_sums(columns: jax.Array, weights: jax.Array, labels: jax.Array, *, num_clusters: int) -> Any:
+def _mixed_sums(
+    columns: jax.Array, weights: jax.Array, labels: jax.Array, *, num_clusters: int
+) -> Any:
     members = labels[:, None] == lax.iota(jnp.int32, num_clusters)[None, :]
     # In a batch the transposed product takes up to 18 times as long, and XLA would take it if nothing were between.
-    sums = jnp.matmul(columns, members.astype(columns.dtype), precision=lax.Precision.HIGHEST)
-    return lax.optimization_barrier(sums).T, jax.ops.segment_sum(weights, labels, num_clusters)
+    sums = jnp.matmul(
+        columns, members.astype(columns.dtype), precision=lax.Precision.HIGHEST
+    )
+    return lax.optimization_barrier(sums).T, jax.ops.segment_sum(
+        weights, labels, num_clusters
+    )
 
 
-def _reseed(blocks: Blocks, centers: jax.Array, labels: jax.Array, means: jax.Array, empty: jax.Array) -> jax.Array:
+def _reseed(
+    blocks: Blocks,
+    centers: jax.Array,
+    labels: jax.Array,
+    means: jax.Array,
+    empty: jax.Array,
+) -> jax.Array:
     """Move the e-th empty cluster's centre to the e-th farthest point, unless that one stands on its centre already.
 
     A mean of equal points differs from them by rounding. Were that distance to count, two clusters could take the same
@@ -201,8 +274,13 @@ def _reseed(blocks: Blocks, centers: jax.Array, labels: jax.Array, means: jax.Ar
     counted = ~blocks.padded if blocks.weights is None else blocks.weights > 0
     distances = jnp.where(counted.reshape(-1), row_norms(rows - own), -1)
     # Which of two almost equally far points comes first does not matter, and float64 top_k is slow.
-    farthest = lax.top_k(distances.astype(jnp.float32), min(centers.shape[0], rows.shape[0]))[1]
-    far, distances = blocks.share.gather(rows[farthest]), blocks.share.gather(distances[farthest])
+    farthest = lax.top_k(
+        distances.astype(jnp.float32), min(centers.shape[0], rows.shape[0])
+    )[1]
+    far, distances = (
+        blocks.share.gather(rows[farthest]),
+        blocks.share.gather(distances[farthest]),
+    )
     order = lax.top_k(distances.astype(jnp.float32), centers.shape[0])[1]
     chosen = order[jnp.maximum(jnp.cumsum(empty) - 1, 0)]
     largest = blocks.share.max(row_norms(rows).max())
@@ -210,4 +288,6 @@ def _reseed(blocks: Blocks, centers: jax.Array, labels: jax.Array, means: jax.Ar
     if blocks.weights is not None:
         count = blocks.share.sum(counted.sum()).astype(rows.dtype)
     rounding = count * float(jnp.finfo(rows.dtype).eps) ** 2 * largest
-    return jnp.where((empty & (distances[chosen] > rounding))[:, None], far[chosen], means)
+    return jnp.where(
+        (empty & (distances[chosen] > rounding))[:, None], far[chosen], means
+    )

@@ -46,7 +46,9 @@ def plus_plus(
     table = None if weights is None else _Table.of(weights, share)
 
     # Sums over the coordinates of columns are those of vectors of points; compilers leave sums along rows scalar.
-    tiles = Blocks.cut(X, None, even(num_rows, _TILE)).columns if tiles is None else tiles
+    tiles = (
+        Blocks.cut(X, None, even(num_rows, _TILE)).columns if tiles is None else tiles
+    )
     size = tiles.shape[2]
 
     def cut(values: jax.Array) -> jax.Array:
@@ -54,23 +56,38 @@ def plus_plus(
 
     def take(index: jax.Array) -> jax.Array:
         at = share.local(index, num_rows)
-        return share.sum(tiles.at[at // size, :, at % size].get(mode="fill", fill_value=0))
+        return share.sum(
+            tiles.at[at // size, :, at % size].get(mode="fill", fill_value=0)
+        )
 
     def distances(points: jax.Array) -> jax.Array:
         """Return the squared distances (b, L, B) to L points: one pass over the tiles for all of them."""
 
         def some(first: Any, count: int) -> jax.Array:
-            x, y = (lax.dynamic_slice_in_dim(a, first, count, 1) for a in (tiles, points))
-            return sum(jnp.square(x[:, None, k] - y[None, :, k, None]) for k in range(count))  # type: ignore[return-value]
+            x, y = (
+                lax.dynamic_slice_in_dim(a, first, count, 1) for a in (tiles, points)
+            )
+            return sum(
+                jnp.square(x[:, None, k] - y[None, :, k, None]) for k in range(count)
+            )  # type: ignore[return-value]
 
         head = (dim - 1) % _TERMS + 1
         sums = some(0, head)
         if head == dim:
             return sums
-        return lax.fori_loop(0, (dim - 1) // _TERMS, lambda i, total: total + some(head + _TERMS * i, _TERMS), sums)
+        return lax.fori_loop(
+            0,
+            (dim - 1) // _TERMS,
+            lambda i, total: total + some(head + _TERMS * i, _TERMS),
+            sums,
+        )
 
     def weighed(values: jax.Array) -> jax.Array:
-        return values if weights is None else cut(weights).reshape(-1, *(1,) * (values.ndim - 2), size) * values
+        return (
+            values
+            if weights is None
+            else cut(weights).reshape(-1, *(1,) * (values.ndim - 2), size) * values
+        )
 
     def choose(state: _State, number: jax.Array) -> tuple[_State, jax.Array]:
         # Not carried as `nearest`: compilers would compute these distances once more instead of reading them.
@@ -81,14 +98,21 @@ def plus_plus(
         # Not finite before the first seed, and zero when all that is left are copies.
         told = (total > 0) & jnp.isfinite(total)
         odds = jnp.where(told, gains.reshape(-1)[:num_rows], free)
-        candidates = _draw(jax.random.fold_in(key, number), odds, num_candidates, share, table)
+        candidates = _draw(
+            jax.random.fold_in(key, number), odds, num_candidates, share, table
+        )
         left = jnp.minimum(nearest[:, None], distances(take(candidates)))
-        chosen = jnp.where(told, lax.argmin(share.sum(weighed(left).sum(axis=(0, 2))), 0, jnp.int32), 0)
+        chosen = jnp.where(
+            told, lax.argmin(share.sum(weighed(left).sum(axis=(0, 2))), 0, jnp.int32), 0
+        )
         best = candidates[chosen]
         return (left, chosen, free.at[share.local(best, num_rows)].set(0)), best
 
     free = share.points(jnp.ones(num_rows, X.dtype))
-    far = jnp.broadcast_to(cut(jnp.where(free > 0, jnp.inf, free))[:, None], (len(tiles), num_candidates, size))
+    far = jnp.broadcast_to(
+        cut(jnp.where(free > 0, jnp.inf, free))[:, None],
+        (len(tiles), num_candidates, size),
+    )
     nothing = far, jnp.array(0, jnp.int32), free if weights is None else weights
     return lax.scan(choose, nothing, lax.iota(jnp.uint32, num_seeds))[1]
 
@@ -111,11 +135,18 @@ class _Table(NamedTuple):
         number = side[:, None] * width + side[None, :]
         inside = (side[None, :] < width) & (number < count)
         place = jnp.where(inside, order(every)[jnp.where(inside, number, 0)], -1)
-        return _Table(share.rows(positions(every) // jnp.maximum(width, 1), weights.shape[0]), place)
+        return _Table(
+            share.rows(positions(every) // jnp.maximum(width, 1), weights.shape[0]),
+            place,
+        )
 
 
 def _draw(
-    key: jax.Array, weights: jax.Array, num_draws: int, share: Share | None = None, table: _Table | None = None
+    key: jax.Array,
+    weights: jax.Array,
+    num_draws: int,
+    share: Share | None = None,
+    table: _Table | None = None,
 ) -> jax.Array:
     """Draw indices with probability proportional to weights (N,): first a row of a square table, then an entry of it.
 
@@ -128,7 +159,9 @@ def _draw(
         sums = share.sum(jax.ops.segment_sum(weights, table.row, width))
         places = table.place[jax.vmap(invert, (None, 0))(sums, uniform[:, 0])]
         entries = jnp.where(places < 0, 0, share.take(weights, places))
-        return jax.vmap(lambda own, *entry: own[invert(*entry)])(places, entries, uniform[:, 1])
+        return jax.vmap(lambda own, *entry: own[invert(*entry)])(
+            places, entries, uniform[:, 1]
+        )
     rows_of = jnp.pad(weights, (0, -weights.shape[0] % width)).reshape(-1, width)
     rows = jax.vmap(invert, (None, 0))(share.gather(rows_of.sum(axis=1)), uniform[:, 0])
     return rows * width + jax.vmap(invert)(share.take(rows_of, rows), uniform[:, 1])

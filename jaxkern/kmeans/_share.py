@@ -35,17 +35,27 @@ class Share(NamedTuple):
 
     def all(self, flags: jax.Array) -> jax.Array:
         """Tell whether all flags of all devices are set."""
-        return flags.all() if self.axis is None else lax.pmin(flags.all().astype(jnp.int32), self.axis) > 0
+        return (
+            flags.all()
+            if self.axis is None
+            else lax.pmin(flags.all().astype(jnp.int32), self.axis) > 0
+        )
 
     def gather(self, values: jax.Array) -> jax.Array:
         """Return the rows of all devices."""
-        return values if self.axis is None else lax.all_gather(values, self.axis, tiled=True)
+        return (
+            values
+            if self.axis is None
+            else lax.all_gather(values, self.axis, tiled=True)
+        )
 
     def count(self, num_rows: int) -> Any:
         """Return how many of the first `num_rows` rows here are points."""
         if self.axis is None:
             return self.num_points
-        return jnp.clip(self.num_points - lax.axis_index(self.axis) * num_rows, 0, num_rows)
+        return jnp.clip(
+            self.num_points - lax.axis_index(self.axis) * num_rows, 0, num_rows
+        )
 
     def points(self, rows: jax.Array) -> jax.Array:
         """Return the rows with zeros in place of those that are no points."""
@@ -65,10 +75,15 @@ class Share(NamedTuple):
         """Return what those of the rows here are, of the values of all devices."""
         if self.axis is None:
             return values
-        return lax.dynamic_slice_in_dim(values, lax.axis_index(self.axis) * num_rows, num_rows)
+        return lax.dynamic_slice_in_dim(
+            values, lax.axis_index(self.axis) * num_rows, num_rows
+        )
 
     def take(self, rows: jax.Array, index: jax.Array) -> jax.Array:
         """Return rows[index], whoever has them."""
         if self.axis is None:
             return rows[index]
-        return lax.psum(rows.at[self.local(index, rows.shape[0])].get(mode="fill", fill_value=0), self.axis)
+        return lax.psum(
+            rows.at[self.local(index, rows.shape[0])].get(mode="fill", fill_value=0),
+            self.axis,
+        )

@@ -10,4 +10,12 @@ from jaxkern.landmarks._choices import kmeans_plus_plus, leverage, uniform
 from jaxkern.landmarks._pivoted import Pivots, pivoted_cholesky
 from jaxkern.landmarks._reservoir import Reservoir, reservoir
 
-__all__ = ["Pivots", "Reservoir", "kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]
+__all__ = [
+    "Pivots",
+    "Reservoir",
+    "kmeans_plus_plus",
+    "leverage",
+    "pivoted_cholesky",
+    "reservoir",
+    "uniform",
+]

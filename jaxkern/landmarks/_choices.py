@@ -20,7 +20,11 @@ from jaxkern.kmeans._seeding import plus_plus
 
 
 def uniform(
-    key: PRNGKeyArray, X: Float[ArrayLike, "N d"], *, num_landmarks: int, weights: Float[ArrayLike, " N"] | None = None
+    key: PRNGKeyArray,
+    X: Float[ArrayLike, "N d"],
+    *,
+    num_landmarks: int,
+    weights: Float[ArrayLike, " N"] | None = None,
 ) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X, drawn uniformly without replacement and in random order.
 
@@ -60,14 +64,20 @@ def _checked(
     key: Any, X: Any, weights: Any, num_landmarks: Any, name: str = "num_landmarks"
 ) -> tuple[jax.Array, jax.Array, Any, int]:
     key, X = checks.key(key), checks.matrix("X", X)
-    count = checks.count(name, num_landmarks, maximum=X.shape[0], limit="the number of points")
+    count = checks.count(
+        name, num_landmarks, maximum=X.shape[0], limit="the number of points"
+    )
     return key, X, checks.weights(weights, "X", X), count
 
 
 @partial(jax.jit, static_argnames="num_landmarks")
-def _uniform(key: jax.Array, X: jax.Array, weights: jax.Array | None, *, num_landmarks: int) -> jax.Array:
+def _uniform(
+    key: jax.Array, X: jax.Array, weights: jax.Array | None, *, num_landmarks: int
+) -> jax.Array:
     X, weights, count = _set_alone(X, weights)
-    return _rows(X, _uniform_indices(key, count, num_landmarks, weights), jnp.zeros(()), count)
+    return _rows(
+        X, _uniform_indices(key, count, num_landmarks, weights), jnp.zeros(()), count
+    )
 
 
 def _set_alone(X: jax.Array, weights: Any) -> tuple[jax.Array, jax.Array | None, Any]:
@@ -78,17 +88,23 @@ def _set_alone(X: jax.Array, weights: Any) -> tuple[jax.Array, jax.Array | None,
     return present(X, weights)[at], weights[at], jnp.sum(weights > 0, dtype=jnp.int32)
 
 
-def _uniform_indices(key: jax.Array, num_points: Any, num_draws: int, weights: jax.Array | None = None) -> jax.Array:
+def _uniform_indices(
+    key: jax.Array, num_points: Any, num_draws: int, weights: jax.Array | None = None
+) -> jax.Array:
     """Return `num_draws` different indices below `num_points`, by weight; what follows the last of them is none."""
     key_draws, key_start = jax.random.split(key)
     # float32 whatever the data: top_k is slow on other types. Its 2^23 values tie among millions of points, and ties
     # go to the smaller position; counted from a random start, no index is favoured by that.
-    draws = jax.random.uniform(key_draws, (num_points if weights is None else len(weights),), jnp.float32)
+    draws = jax.random.uniform(
+        key_draws, (num_points if weights is None else len(weights),), jnp.float32
+    )
     start = jax.random.randint(key_start, (), 0, num_points, jnp.int32)
 
     def turned(place: jax.Array) -> jax.Array:
         """Return place + start, modulo num_points, without an overflow."""
-        return jnp.where(place < num_points - start, place + start, place - (num_points - start))
+        return jnp.where(
+            place < num_points - start, place + start, place - (num_points - start)
+        )
 
     if weights is not None:
         place = lax.iota(jnp.int32, len(weights))
@@ -96,7 +112,9 @@ def _uniform_indices(key: jax.Array, num_points: Any, num_draws: int, weights: j
         some = (place < num_points) & (own > 0)
         # Exponential clocks, the first to ring comes first; where the weights are equal they ring in the order of u.
         clocks = jnp.log(draws + 2.0**-24) / jnp.where(some, own, 1)
-        draws = jnp.where(some, jnp.where((~some | (own == 1)).all(), draws, clocks), -jnp.inf)
+        draws = jnp.where(
+            some, jnp.where((~some | (own == 1)).all(), draws, clocks), -jnp.inf
+        )
     return turned(lax.top_k(draws, num_draws)[1])
 
 
@@ -131,12 +149,19 @@ def kmeans_plus_plus(
     if num_candidates is None:
         num_candidates = 2 + int(math.log(num_landmarks))
     num_candidates = checks.count("num_candidates", num_candidates)
-    return _kmeans_plus_plus(key, X, weights, num_landmarks=num_landmarks, num_candidates=num_candidates)
+    return _kmeans_plus_plus(
+        key, X, weights, num_landmarks=num_landmarks, num_candidates=num_candidates
+    )
 
 
 @partial(jax.jit, static_argnames=("num_landmarks", "num_candidates"))
 def _kmeans_plus_plus(
-    key: jax.Array, X: jax.Array, weights: jax.Array | None, *, num_landmarks: int, num_candidates: int
+    key: jax.Array,
+    X: jax.Array,
+    weights: jax.Array | None,
+    *,
+    num_landmarks: int,
+    num_candidates: int,
 ) -> jax.Array:
     X, weights, count = _set_alone(X, weights)
     return _rows(X, plus_plus(key, X, weights, num_landmarks, num_candidates), X, count)
@@ -186,11 +211,25 @@ def leverage(
     """
     kernel = psd_kernel(kernel)
     key, X, weights, num_landmarks = _checked(key, X, weights, num_landmarks)
-    num_pilots = min(X.shape[0], 4 * num_landmarks) if num_pilots is None else num_pilots
-    num_pilots = checks.count("num_pilots", num_pilots, maximum=X.shape[0], limit="the number of points")
+    num_pilots = (
+        min(X.shape[0], 4 * num_landmarks) if num_pilots is None else num_pilots
+    )
+    num_pilots = checks.count(
+        "num_pilots", num_pilots, maximum=X.shape[0], limit="the number of points"
+    )
     if regularization is not None:
-        regularization = checks.scalar("regularization", checks.positive("regularization", regularization), X.dtype)
-    return _leverage(key, kernel, X, weights, regularization, num_landmarks=num_landmarks, num_pilots=num_pilots)
+        regularization = checks.scalar(
+            "regularization", checks.positive("regularization", regularization), X.dtype
+        )
+    return _leverage(
+        key,
+        kernel,
+        X,
+        weights,
+        regularization,
+        num_landmarks=num_landmarks,
+        num_pilots=num_pilots,
+    )
 
 
 @partial(jax.jit, static_argnames=("num_landmarks", "num_pilots"))
@@ -209,16 +248,25 @@ def _leverage(
     first = _uniform_indices(key_pilots, count, num_pilots, weights)
     diagonal = kernel._diagonal(X)
     if regularization is None:
-        regularization = jnp.sum(diagonal if weights is None else weights * diagonal) / num_landmarks
+        regularization = (
+            jnp.sum(diagonal if weights is None else weights * diagonal) / num_landmarks
+        )
     roots = None
     if weights is not None:
-        counted = jnp.where(num_pilots < count, jnp.minimum(weights[first], 1), weights[first])
+        counted = jnp.where(
+            num_pilots < count, jnp.minimum(weights[first], 1), weights[first]
+        )
         roots = jnp.sqrt(jnp.where(lax.iota(jnp.int32, num_pilots) < count, counted, 0))
     scores = _scores(kernel, X, X[first], diagonal, regularization, roots)
     odds = scores if weights is None else weights * scores
     # Successive draws without replacement with these odds are the largest log odds with Gumbel noise.
     noise = jax.random.gumbel(key_draws, scores.shape, X.dtype)
-    return _rows(X, lax.top_k((jnp.log(odds) + noise).astype(jnp.float32), num_landmarks)[1], scores, count)
+    return _rows(
+        X,
+        lax.top_k((jnp.log(odds) + noise).astype(jnp.float32), num_landmarks)[1],
+        scores,
+        count,
+    )
 
 
 def _scores(
@@ -233,23 +281,42 @@ def _scores(
     root = _ridge_root(_gram(kernel, pilots), regularization, roots)
     # At least what rounding leaves of K(x, x), so that every row keeps some odds.
     floor = jnp.finfo(X.dtype).eps * diagonal
-    return jnp.maximum(_left_over(kernel, X, pilots, root, roots), floor) / regularization
+    return (
+        jnp.maximum(_left_over(kernel, X, pilots, root, roots), floor) / regularization
+    )
 
 
 @inlined
-def _ridge_root(K: jax.Array, regularization: jax.Array, roots: jax.Array | None) -> jax.Array:
+def _ridge_root(
+    K: jax.Array, regularization: jax.Array, roots: jax.Array | None
+) -> jax.Array:
     """Return the Cholesky factor of a Gram matrix with a ridge, (p, p); roots of the weights of its points."""
     count: Any = len(K)
     if roots is not None:
-        K, count = roots[:, None] * K * roots[None, :], jnp.sum(roots > 0).astype(K.dtype)
+        K, count = (
+            roots[:, None] * K * roots[None, :],
+            jnp.sum(roots > 0).astype(K.dtype),
+        )
     # A smaller ridge than the rounding of K would leave nothing to factorise where points repeat.
     least = 4 * count * jnp.finfo(K.dtype).eps * jnp.max(jnp.diagonal(K))
-    least, regularization = (jnp.where(each == 0, 1, each) for each in (least, regularization))  # where K is zero
-    return jnp.linalg.cholesky(K + jnp.maximum(regularization, least) * jnp.eye(len(K), dtype=K.dtype))
+    least, regularization = (
+        jnp.where(each == 0, 1, each) for each in (least, regularization)
+    )  # where K is zero
+    return jnp.linalg.cholesky(
+        K + jnp.maximum(regularization, least) * jnp.eye(len(K), dtype=K.dtype)
+    )
 
 
-def _left_over(kernel: Kernel, X: jax.Array, chosen: jax.Array, root: jax.Array, roots: jax.Array | None) -> jax.Array:
+def _left_over(
+    kernel: Kernel,
+    X: jax.Array,
+    chosen: jax.Array,
+    root: jax.Array,
+    roots: jax.Array | None,
+) -> jax.Array:
     """Return what chosen points leave of K(x, x), by the Cholesky factor of their Gram matrix, perhaps with a ridge."""
     cross = _gram(kernel, chosen, X)
-    half = jax.scipy.linalg.solve_triangular(root, cross if roots is None else roots[:, None] * cross, lower=True)
+    half = jax.scipy.linalg.solve_triangular(
+        root, cross if roots is None else roots[:, None] * cross, lower=True
+    )
     return kernel._diagonal(X) - jnp.sum(half * half, axis=0)

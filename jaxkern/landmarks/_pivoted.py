@@ -119,38 +119,61 @@ def pivoted_cholesky(
         given = "none of them" if tolerance is None else "both"
         raise ValueError(f"num_landmarks or tolerance must be given, got {given}")
     if (max_landmarks is None) != (tolerance is None):
-        raise ValueError(f"max_landmarks must be given with a tolerance, and not without, got {max_landmarks!r}")
+        raise ValueError(
+            f"max_landmarks must be given with a tolerance, and not without, got {max_landmarks!r}"
+        )
     if tolerance is None:
         key, X, weights, num_landmarks = _checked(key, X, weights, num_landmarks)
         X, weights, count = _set_alone(X, weights)
-        pivots, _, residual = _pivots(key, kernel, X, weights, num_landmarks=num_landmarks)
+        pivots, _, residual = _pivots(
+            key, kernel, X, weights, num_landmarks=num_landmarks
+        )
         return _rows(X, pivots, residual, count)
-    key, X, weights, max_landmarks = _checked(key, X, weights, max_landmarks, "max_landmarks")
-    tolerance = checks.scalar("tolerance", checks.fraction("tolerance", tolerance), X.dtype)
+    key, X, weights, max_landmarks = _checked(
+        key, X, weights, max_landmarks, "max_landmarks"
+    )
+    tolerance = checks.scalar(
+        "tolerance", checks.fraction("tolerance", tolerance), X.dtype
+    )
     return _pivots_to(key, kernel, X, weights, tolerance, max_landmarks=max_landmarks)
 
 
 @partial(jax.jit, static_argnames="num_landmarks")
 def _pivots(
-    key: jax.Array, kernel: Kernel, X: jax.Array, weights: jax.Array | None = None, *, num_landmarks: int
+    key: jax.Array,
+    kernel: Kernel,
+    X: jax.Array,
+    weights: jax.Array | None = None,
+    *,
+    num_landmarks: int,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the indices of the pivots, (num_landmarks,) int32, the factor of K, (N, num_landmarks), and what is left.
 
     What is left, (N,), is the residual diagonal, or NaN where a kernel value was not finite.
     """
-    pivots, factor, residual, _ = _pivoting(key, *lax.stop_gradient((kernel, X, weights)), num_landmarks, None)
+    pivots, factor, residual, _ = _pivoting(
+        key, *lax.stop_gradient((kernel, X, weights)), num_landmarks, None
+    )
     return pivots, factor, residual
 
 
 @partial(jax.jit, static_argnames="max_landmarks")
 def _pivots_to(
-    key: jax.Array, kernel: Kernel, X: jax.Array, weights: Any, tolerance: jax.Array, *, max_landmarks: int
+    key: jax.Array,
+    kernel: Kernel,
+    X: jax.Array,
+    weights: Any,
+    tolerance: jax.Array,
+    *,
+    max_landmarks: int,
 ) -> Pivots:
     X, weights, _ = _set_alone(X, weights)
     shares = jnp.ones(X.shape[0], X.dtype) if weights is None else weights
     trace = jnp.sum(shares * kernel._diagonal(X))
     known = 10 * jnp.finfo(X.dtype).eps * lax.stop_gradient(trace)
-    least = jnp.where(tolerance * trace >= known, tolerance * trace, -1)  # or it is never reached
+    least = jnp.where(
+        tolerance * trace >= known, tolerance * trace, -1
+    )  # or it is never reached
 
     def enough(residual: jax.Array) -> jax.Array:
         """Tell of residuals, (N, ...), whether their trace is small enough, or rounding alone."""
@@ -163,7 +186,9 @@ def _pivots_to(
     nothing = ~(residual > _rounding(kernel._diagonal(X))).any()
     used = (lax.iota(jnp.int32, max_landmarks) < count).astype(X.dtype)
     landmarks = _rows(X, pivots, residual, count)
-    return Pivots(landmarks, used, count, left, trace, left <= least, nothing | (left <= known))
+    return Pivots(
+        landmarks, used, count, left, trace, left <= least, nothing | (left <= known)
+    )
 
 
 def _rounding(diagonal: jax.Array) -> jax.Array:
@@ -172,7 +197,12 @@ def _rounding(diagonal: jax.Array) -> jax.Array:
 
 
 def _pivoting(
-    key: jax.Array, kernel: Kernel, X: jax.Array, weights: Any, num_landmarks: int, enough: Any
+    key: jax.Array,
+    kernel: Kernel,
+    X: jax.Array,
+    weights: Any,
+    num_landmarks: int,
+    enough: Any,
 ) -> tuple[jax.Array, ...]:
     """Return pivots, the factor of K, the residual diagonal, and how many pivots there are.
 
@@ -181,7 +211,11 @@ def _pivoting(
     `enough` tells of a diagonal that no more are needed; None where so many are asked for.
     """
     diagonal, size = kernel._diagonal(X), X.shape[0]
-    nothing, block, panel = _rounding(diagonal), min(64, max(8, num_landmarks // 8)), min(128, num_landmarks)
+    nothing, block, panel = (
+        _rounding(diagonal),
+        min(64, max(8, num_landmarks // 8)),
+        min(128, num_landmarks),
+    )
     shares = jnp.ones(size, X.dtype) if weights is None else weights
 
     def odds_of(residual: jax.Array) -> jax.Array:
@@ -203,10 +237,14 @@ def _pivoting(
             some = lax.dynamic_slice_in_dim(factor, i * panel, panel, 1)
             return columns - jnp.matmul(some, some[rows].T, precision=HIGHEST)
 
-        columns = lax.fori_loop(0, (count + panel - 1) // panel, less, _gram(kernel, X, X[rows]))
+        columns = lax.fori_loop(
+            0, (count + panel - 1) // panel, less, _gram(kernel, X, X[rows])
+        )
         own, drawn = columns[rows], odds[rows] > 0
         asked = jax.random.uniform(key_odds, (block,), X.dtype) * residual[rows]
-        residual = residual.at[rows].set(jnp.where(drawn, jnp.diag(own), residual[rows]))
+        residual = residual.at[rows].set(
+            jnp.where(drawn, jnp.diag(own), residual[rows])
+        )
 
         def judge(i: jax.Array, so_far: Any) -> Any:
             own, L, taken = so_far
@@ -215,36 +253,72 @@ def _pivoting(
             fine = drawn[i] & (pivot > nothing) & (asked[i] < pivot) & room
             column = jnp.where(fine, own[:, i] / jnp.sqrt(jnp.where(fine, pivot, 1)), 0)
             own = own - column[:, None] * column[None, :]
-            own = jnp.where(jnp.diag(fine & (rows == rows[i])), 0, own)  # a row is taken once
+            own = jnp.where(
+                jnp.diag(fine & (rows == rows[i])), 0, own
+            )  # a row is taken once
             return own, L.at[:, i].set(column), taken.at[i].set(fine)
 
         start = own, jnp.zeros((block, block), X.dtype), jnp.zeros(block, bool)
         _, L, taken = lax.fori_loop(0, block, judge, start)
         order = jnp.argsort(~taken, stable=True)
         taken = taken[order]
-        L = jnp.where(taken[:, None] & taken[None, :], L[order][:, order], jnp.eye(block, dtype=X.dtype))
-        new = lax.linalg.triangular_solve(L, columns[:, order], left_side=False, lower=True, transpose_a=True)
+        L = jnp.where(
+            taken[:, None] & taken[None, :],
+            L[order][:, order],
+            jnp.eye(block, dtype=X.dtype),
+        )
+        new = lax.linalg.triangular_solve(
+            L, columns[:, order], left_side=False, lower=True, transpose_a=True
+        )
         new = jnp.where(taken[None, :], new, 0)
         if enough is not None:
             falling = jnp.maximum(residual[:, None] - jnp.cumsum(new * new, axis=1), 0)
-            taken &= lax.iota(jnp.int32, block) <= jnp.sum(jnp.cumprod(~enough(falling)), dtype=jnp.int32)
+            taken &= lax.iota(jnp.int32, block) <= jnp.sum(
+                jnp.cumprod(~enough(falling)), dtype=jnp.int32
+            )
             new = jnp.where(taken[None, :], new, 0)
         found = jnp.where(taken, rows[order], size)
-        residual = jnp.maximum(residual - jnp.sum(new * new, axis=1), 0).at[found].set(0, mode="drop")
+        residual = (
+            jnp.maximum(residual - jnp.sum(new * new, axis=1), 0)
+            .at[found]
+            .set(0, mode="drop")
+        )
         factor = lax.dynamic_update_slice_in_dim(factor, new, count, 1)
         pivots = lax.dynamic_update_slice_in_dim(pivots, found, count, 0)
-        return pivots, factor, residual, count + jnp.sum(taken, dtype=jnp.int32), step + 1
+        return (
+            pivots,
+            factor,
+            residual,
+            count + jnp.sum(taken, dtype=jnp.int32),
+            step + 1,
+        )
 
     width, zero = num_landmarks + max(block, panel), jnp.zeros((), jnp.int32)
-    start = jnp.zeros(num_landmarks + block, jnp.int32), jnp.zeros((size, width), X.dtype), diagonal, zero, zero
+    start = (
+        jnp.zeros(num_landmarks + block, jnp.int32),
+        jnp.zeros((size, width), X.dtype),
+        diagonal,
+        zero,
+        zero,
+    )
     pivots, factor, residual, count, _ = lax.while_loop(unfinished, take, start)
     # What is left is nothing, and the rest is drawn by weight.
     place, factor = lax.iota(jnp.int32, num_landmarks), factor[:, :num_landmarks]
-    free = jnp.log(shares.at[jnp.where(place < count, pivots[:num_landmarks], size)].set(0, mode="drop"))
+    free = jnp.log(
+        shares.at[jnp.where(place < count, pivots[:num_landmarks], size)].set(
+            0, mode="drop"
+        )
+    )
     noise = jax.random.gumbel(jax.random.fold_in(key, 2**32 - 1), free.shape, X.dtype)
     rest = lax.top_k((free + noise).astype(jnp.float32), num_landmarks)[1]
-    pivots = jnp.where(place < count, pivots[:num_landmarks], rest[jnp.maximum(place - count, 0)])
-    count = jnp.maximum(count, 1) if enough is not None else jnp.full_like(count, num_landmarks)
+    pivots = jnp.where(
+        place < count, pivots[:num_landmarks], rest[jnp.maximum(place - count, 0)]
+    )
+    count = (
+        jnp.maximum(count, 1)
+        if enough is not None
+        else jnp.full_like(count, num_landmarks)
+    )
     return pivots, factor, residual + 0 * jnp.sum(factor, axis=1), count
 
 
@@ -254,8 +328,13 @@ def _drawn(key: jax.Array, odds: jax.Array, num_draws: int) -> jax.Array:
     By a cumulative sum over groups, and one within a group: in float32 one over millions would lose small odds.
     """
     groups = jnp.pad(odds, (0, -odds.shape[0] % _GROUP)).reshape(-1, _GROUP)
-    u, sums = jax.random.uniform(key, (2, num_draws), odds.dtype), jnp.cumsum(jnp.sum(groups, axis=1))
-    group = jnp.minimum(jnp.searchsorted(sums, u[0] * sums[-1], side="right"), len(sums) - 1).astype(jnp.int32)
+    u, sums = (
+        jax.random.uniform(key, (2, num_draws), odds.dtype),
+        jnp.cumsum(jnp.sum(groups, axis=1)),
+    )
+    group = jnp.minimum(
+        jnp.searchsorted(sums, u[0] * sums[-1], side="right"), len(sums) - 1
+    ).astype(jnp.int32)
     within = jnp.cumsum(groups[group], axis=1)
     place = jnp.sum(within <= (u[1] * within[:, -1])[:, None], axis=1, dtype=jnp.int32)
     return jnp.minimum(group * _GROUP + place, odds.shape[0] - 1)

@@ -76,7 +76,9 @@ def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
     def init(key: Any, dim: int, dtype: Any = jnp.float32) -> Reservoir:
         """Return a sample without rows, of points of dimension dim."""
         dim = checks.count("dim", dim)
-        points = checks.floating("dtype", jnp.zeros((size, dim), jax.dtypes.canonicalize_dtype(dtype)))
+        points = checks.floating(
+            "dtype", jnp.zeros((size, dim), jax.dtypes.canonicalize_dtype(dtype))
+        )
         last = jnp.full((size,), jnp.iinfo(jnp.int32).max, jnp.int32)
         return Reservoir(points, last, jnp.int32(0), checks.key(key))
 
@@ -84,12 +86,16 @@ def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
         """Return the sample after rows (b, dim), any b, of weights (b,) in the dtype of rows, or all 1."""
         rows = checks.matrix("rows", rows, dim=state.points.shape[1], min_rows=0)
         rows = checks.same_dtype("rows", rows, "the reservoir", state.points)
-        return _reservoir_update(state, rows, checks.weights(weights, "rows", rows, some=False))
+        return _reservoir_update(
+            state, rows, checks.weights(weights, "rows", rows, some=False)
+        )
 
     def merge(a: Reservoir, b: Reservoir) -> Reservoir:
         """Return the sample of two streams together, which were started with different keys."""
         if a.points.shape != b.points.shape:
-            raise ValueError(f"b must have the shape of a, {a.points.shape}, got {b.points.shape}")
+            raise ValueError(
+                f"b must have the shape of a, {a.points.shape}, got {b.points.shape}"
+            )
         checks.same_dtype("b", b.points, "a", a.points)
         return _reservoir_merge(a, b)
 
@@ -97,18 +103,26 @@ def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
 
 
 @jax.jit
-def _reservoir_update(state: Reservoir, rows: jax.Array, weights: jax.Array | None) -> Reservoir:
+def _reservoir_update(
+    state: Reservoir, rows: jax.Array, weights: jax.Array | None
+) -> Reservoir:
     last = jnp.iinfo(jnp.int32).max
     count = rows.shape[0] if weights is None else jnp.sum(weights > 0, dtype=jnp.int32)
-    index = state.seen + (lax.iota(jnp.int32, rows.shape[0]) if weights is None else positions(weights))
+    index = state.seen + (
+        lax.iota(jnp.int32, rows.shape[0]) if weights is None else positions(weights)
+    )
     keys = jax.vmap(jax.random.fold_in, (None, 0))(state.key, index.astype(jnp.uint32))
-    priorities = jax.vmap(lambda key: jax.random.randint(key, (), 0, last, jnp.int32))(keys)
+    priorities = jax.vmap(lambda key: jax.random.randint(key, (), 0, last, jnp.int32))(
+        keys
+    )
     old = state.points
     if weights is not None:
         exists = weights > 0
         # The least of w uniform numbers: the priority of the first of w copies.
         share = priorities.astype(jnp.float32) / 2.0**31
-        least = -jnp.expm1(jnp.log1p(-share) / jnp.where(exists, weights, 1).astype(jnp.float32))
+        least = -jnp.expm1(
+            jnp.log1p(-share) / jnp.where(exists, weights, 1).astype(jnp.float32)
+        )
         least = jnp.minimum(least * 2.0**31, 2.0**31 - 256).astype(jnp.int32)
         priorities = jnp.where(exists, jnp.where(weights == 1, priorities, least), last)
         rows = jnp.where(exists[:, None], rows, 0)
@@ -124,7 +138,9 @@ def _reservoir_merge(a: Reservoir, b: Reservoir) -> Reservoir:
     return Reservoir(points, lowest, a.seen + b.seen, a.key)
 
 
-def _lowest(state: Reservoir, rows: jax.Array, priorities: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _lowest(
+    state: Reservoir, rows: jax.Array, priorities: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return the points with the lowest priorities, the earlier one first where two are equal."""
     every = jnp.concatenate([state.priorities, priorities])
     kept = jnp.argsort(every, stable=True)[: state.points.shape[0]]

@@ -11,7 +11,12 @@ from jaxkern.linalg._dense import (
     svd,
     trace_power,
 )
-from jaxkern.linalg._krylov import Eigenpairs, largest_eigenpairs, largest_modulus_eigenpairs, start_block
+from jaxkern.linalg._krylov import (
+    Eigenpairs,
+    largest_eigenpairs,
+    largest_modulus_eigenpairs,
+    start_block,
+)
 from jaxkern.linalg._leading import (
     dense_restarts,
     eigen_rows,

@@ -24,7 +24,9 @@ def matmul(A: Float[Array, "... n m"], B: Float[Array, "m ..."]) -> Float[Array,
 @inlined
 def eigh(A: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
     """Return the eigenvalues (n,) of a symmetric A in descending order and the eigenvectors as columns (n, n)."""
-    vectors, values = lax.linalg.eigh(_all_or_none(A), **_by_qr("implementation", lax.linalg.EighImplementation.QR))
+    vectors, values = lax.linalg.eigh(
+        _all_or_none(A), **_by_qr("implementation", lax.linalg.EighImplementation.QR)
+    )
     return values[::-1], vectors[:, ::-1]
 
 
@@ -35,7 +37,9 @@ def eigvalsh(A: Float[Array, "n n"]) -> Float[Array, " n"]:
 
 def svd(A: Float[Array, "n m"], **options: Any) -> Any:
     """Return what `lax.linalg.svd` returns for these options, in the precision of the dtype on every platform."""
-    return lax.linalg.svd(A, **options, **_by_qr("algorithm", lax.linalg.SvdAlgorithm.QR))
+    return lax.linalg.svd(
+        A, **options, **_by_qr("algorithm", lax.linalg.SvdAlgorithm.QR)
+    )
 
 
 def _by_qr(option: str, way: Any) -> dict[str, Any]:
@@ -57,17 +61,25 @@ def cutoff(values: jax.Array, size: jax.Array | None = None) -> jax.Array:
 
     Where rows of the matrix are zero as they do not exist, `size`, a scalar of the dtype, is the number of the others.
     """
-    return jnp.finfo(values.dtype).eps * (values.shape[0] if size is None else size) * jnp.max(jnp.abs(values))
+    return (
+        jnp.finfo(values.dtype).eps
+        * (values.shape[0] if size is None else size)
+        * jnp.max(jnp.abs(values))
+    )
 
 
 @inlined
-def psd_eigvalsh(A: Float[Array, "n n"], size: jax.Array | None = None) -> Float[Array, " n"]:
+def psd_eigvalsh(
+    A: Float[Array, "n n"], size: jax.Array | None = None
+) -> Float[Array, " n"]:
     """Return the eigenvalues of a positive semidefinite A, descending, with rounding below the cut-off set to zero."""
     values = eigvalsh(A)
     return jnp.where(values <= cutoff(values, size), 0, values)  # NaN is no rounding
 
 
-def psd_power(A: Float[Array, "n n"], power: float, size: jax.Array | None = None) -> Float[Array, "n n"]:
+def psd_power(
+    A: Float[Array, "n n"], power: float, size: jax.Array | None = None
+) -> Float[Array, "n n"]:
     """Return A^power for a positive semidefinite A; a negative power is that of the pseudo-inverse.
 
     Whole powers up to 4 are matrix products, which need no decomposition. Every power has the right derivative where
@@ -107,11 +119,16 @@ def _eigen_power_jvp(power: float, primals: Any, tangents: Any) -> Any:
     base = jnp.where(large > 0, large, 1)
     apart = jnp.where((small > 0) & (small < large), (small - base) / base, -0.5)
     difference = jnp.expm1(power * jnp.log1p(apart)) / apart
-    slope = jnp.where(small == 0, 1, jnp.where(small < large, difference, power)) * base ** (power - 1)
+    slope = jnp.where(
+        small == 0, 1, jnp.where(small < large, difference, power)
+    ) * base ** (power - 1)
     slope = jnp.where(large > 0, slope, 0)
     rotated = matmul(matmul(vectors.T, (tangent + tangent.T) / 2), vectors)
     powers = jnp.where(kept, jnp.where(kept, values, 1) ** power, 0)
-    return (matmul(vectors * powers[None, :], vectors.T), matmul(matmul(vectors, slope * rotated), vectors.T))
+    return (
+        matmul(vectors * powers[None, :], vectors.T),
+        matmul(matmul(vectors, slope * rotated), vectors.T),
+    )
 
 
 def trace_power(A: Float[Array, "n n"], power: int) -> Float[Array, ""]:

@@ -43,7 +43,9 @@ class Eigenpairs(NamedTuple):
     num_products: jax.Array
 
 
-def start_block(num_rows: int, num_values: int, dtype: DTypeLike, *, extra: int = 6) -> Float[Array, "num_rows width"]:
+def start_block(
+    num_rows: int, num_values: int, dtype: DTypeLike, *, extra: int = 6
+) -> Float[Array, "num_rows width"]:
     """Return the start (num_rows, width) that the package uses: normal draws of one fixed key.
 
     What converges does not depend on it, so results stay deterministic and no caller needs a key. The width exceeds
@@ -119,16 +121,27 @@ def eigenpairs(
 ) -> Eigenpairs:
     start = checks.matrix("start", start)
     n, width = start.shape
-    num_values = checks.count("num_values", num_values, maximum=min(n, width), limit="the rows and columns of start")
+    num_values = checks.count(
+        "num_values",
+        num_values,
+        maximum=min(n, width),
+        limit="the rows and columns of start",
+    )
     max_restarts = checks.count("max_restarts", max_restarts)
     if tolerance is None:
         tolerance = 20 * float(jnp.finfo(start.dtype).eps)
     if n <= BLOCKS * width:
         A = product(jnp.eye(n, dtype=start.dtype))
-        X, AX, num_products = jnp.eye(n, dtype=start.dtype), A, jnp.asarray(n, jnp.int32)
+        X, AX, num_products = (
+            jnp.eye(n, dtype=start.dtype),
+            A,
+            jnp.asarray(n, jnp.int32),
+        )
         values, vectors, images, size = _ritz(X, AX, num_values, priority)
     else:
-        X, size, restarts = _krylov(product, start, num_values, max_restarts, tolerance, priority)
+        X, size, restarts = _krylov(
+            product, start, num_values, max_restarts, tolerance, priority
+        )
         values, vectors, images, _ = _ritz(X, product(X), num_values, priority)
         num_products = width + (BLOCKS - 1) * width * restarts + num_values
     residuals = _residuals(values, vectors, images, size)
@@ -166,7 +179,10 @@ def _krylov(
             # that cannot be told from those wanted.
             block = _orthonormal(last, Q, tolerance * jnp.max(_lengths(AQ)))
             last = product(block)
-            Q, AQ = jnp.concatenate([Q, block], axis=1), jnp.concatenate([AQ, last], axis=1)
+            Q, AQ = (
+                jnp.concatenate([Q, block], axis=1),
+                jnp.concatenate([AQ, last], axis=1),
+            )
         held = jnp.pad(state.finished, (0, (BLOCKS - 1) * width))
         values, X, AX, size = _ritz(Q, AQ, width, priority, held, tolerance)
         residuals = _residuals(values, X, AX, size)
@@ -177,8 +193,12 @@ def _krylov(
 
     none, zero = jnp.zeros((width,), bool), jnp.zeros((), start.dtype)
     first = _orthonormal(start, jnp.zeros((n, 1), start.dtype), zero)
-    state = _State(first, product(first), none, zero, jnp.zeros((), jnp.int32), jnp.zeros((), bool))
-    state = lax.while_loop(lambda state: ~state.done & (state.restarts < max_restarts), cycle, state)
+    state = _State(
+        first, product(first), none, zero, jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    )
+    state = lax.while_loop(
+        lambda state: ~state.done & (state.restarts < max_restarts), cycle, state
+    )
     return state.X[:, :num_values], state.size, state.restarts
 
 
@@ -214,7 +234,9 @@ def _whitened(W: jax.Array, floor: float) -> jax.Array:
     """Return W U Lambda^{-1/2}, W' W = U Lambda U', with zeros where an eigenvalue is at most `floor`."""
     values, vectors = eigh(matmul(W.T, W))
     kept = values > floor
-    return matmul(W, vectors * jnp.where(kept, lax.rsqrt(jnp.where(kept, values, 1)), 0)[None, :])
+    return matmul(
+        W, vectors * jnp.where(kept, lax.rsqrt(jnp.where(kept, values, 1)), 0)[None, :]
+    )
 
 
 def _ritz(
@@ -241,18 +263,34 @@ def _ritz(
     alone = jnp.diagonal(T)
     bound = jnp.max(jnp.sum(jnp.abs(T), axis=1))
     rest = jnp.where(aside[:, None] | aside[None, :], 0, T)
-    values, vectors = eigh(rest + jnp.diag(jnp.where(aside, jnp.where(bound > 0, -2 * bound, -1), 0)))
+    values, vectors = eigh(
+        rest + jnp.diag(jnp.where(aside, jnp.where(bound > 0, -2 * bound, -1), 0))
+    )
     mixed = jnp.arange(num_columns) < jnp.sum(~aside)
-    size = jnp.maximum(jnp.max(jnp.where(mixed, jnp.abs(values), 0)), jnp.max(jnp.where(finished, jnp.abs(alone), 0)))
+    size = jnp.maximum(
+        jnp.max(jnp.where(mixed, jnp.abs(values), 0)),
+        jnp.max(jnp.where(finished, jnp.abs(alone), 0)),
+    )
     kept = jnp.where(finished, priority(alone) + tolerance * size, -jnp.inf)
-    order = jnp.argsort(-jnp.concatenate([jnp.where(mixed, priority(values), -jnp.inf), kept]))[:num_values]
-    turn = jnp.concatenate([vectors, jnp.eye(num_columns, dtype=T.dtype)], axis=1)[:, order]
+    order = jnp.argsort(
+        -jnp.concatenate([jnp.where(mixed, priority(values), -jnp.inf), kept])
+    )[:num_values]
+    turn = jnp.concatenate([vectors, jnp.eye(num_columns, dtype=T.dtype)], axis=1)[
+        :, order
+    ]
     X, AX = matmul(Q, turn), matmul(AQ, turn)
     # The rounding of one restart after another would add up.
     back = _towards_orthonormal(X)
-    return jnp.concatenate([values, alone])[order], matmul(X, back), matmul(AX, back), size
+    return (
+        jnp.concatenate([values, alone])[order],
+        matmul(X, back),
+        matmul(AX, back),
+        size,
+    )
 
 
-def _residuals(values: jax.Array, X: jax.Array, AX: jax.Array, size: jax.Array) -> jax.Array:
+def _residuals(
+    values: jax.Array, X: jax.Array, AX: jax.Array, size: jax.Array
+) -> jax.Array:
     """Return |A x - value x| / size for each column."""
     return _lengths(AX - X * values[None, :])[0] / jnp.where(size > 0, size, 1)

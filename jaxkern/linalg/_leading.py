@@ -45,18 +45,28 @@ def leading_modulus_eigh(
     return _leading(A, num_values, jnp.abs, tolerance)
 
 
-def host_eigenpairs(A: jax.Array, num_values: int) -> tuple[np.ndarray, np.ndarray] | None:
+def host_eigenpairs(
+    A: jax.Array, num_values: int
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Return what `leading_eigh` does, by ARPACK; None where A is traced or not on a CPU, and where it does not serve.
 
     For matrices that a cache holds: beyond, products with one vector are slow. ARPACK may find equal eigenvalues once
     only; so all others must be below the last one found, less their rounding, which a Cholesky factor proves.
     """
-    if isinstance(A, jax.core.Tracer) or not prefers_partial(A.shape[0], num_values) or A.nbytes > _CACHE:
+    if (
+        isinstance(A, jax.core.Tracer)
+        or not prefers_partial(A.shape[0], num_values)
+        or A.nbytes > _CACHE
+    ):
         return None
     if {device.platform for device in A.devices()} != {"cpu"}:
         return None
     from scipy import linalg
-    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh  # also the class of what did not converge
+    from scipy.sparse.linalg import (
+        ArpackError,
+        LinearOperator,
+        eigsh,
+    )  # also the class of what did not converge
 
     matrix, n = np.asarray(A).T, A.shape[0]  # columns in order, as BLAS wants them
     size, eps = np.abs(matrix).max(), np.finfo(matrix.dtype).eps
@@ -64,11 +74,20 @@ def host_eigenpairs(A: jax.Array, num_values: int) -> tuple[np.ndarray, np.ndarr
         return None
     symv, syrk = linalg.get_blas_funcs(("symv", "syrk"), (matrix,))
     (potrf,) = linalg.get_lapack_funcs(("potrf",), (matrix,))
-    product = LinearOperator(matrix.shape, lambda v: symv(1, matrix, v.ravel(), lower=1), dtype=matrix.dtype)
+    product = LinearOperator(
+        matrix.shape, lambda v: symv(1, matrix, v.ravel(), lower=1), dtype=matrix.dtype
+    )
     start = np.random.default_rng(0).standard_normal(n).astype(matrix.dtype)
     seed = {"rng": 0} if "rng" in inspect.signature(eigsh).parameters else {}
     try:
-        values, vectors = eigsh(product, num_values, which="LA", v0=start, maxiter=n // (2 * num_values), **seed)
+        values, vectors = eigsh(
+            product,
+            num_values,
+            which="LA",
+            v0=start,
+            maxiter=n // (2 * num_values),
+            **seed,
+        )
     except ArpackError:
         return None
     rest = syrk(1, vectors * np.sqrt(np.maximum(values, 0)), beta=-1, c=matrix, lower=1)
@@ -80,7 +99,13 @@ def host_eigenpairs(A: jax.Array, num_values: int) -> tuple[np.ndarray, np.ndarr
 
 
 def eigen_rows(
-    A: jax.Array, num_rows: int, *, power: float, largest: Any = 0.0, pairs: Any = None, size: Any = None
+    A: jax.Array,
+    num_rows: int,
+    *,
+    power: float,
+    largest: Any = 0.0,
+    pairs: Any = None,
+    size: Any = None,
 ) -> tuple[jax.Array, jax.Array]:
     """Return the leading rows of Lambda^power V', (num_rows, n), and of Lambda, (num_rows,), for a PSD A = V Lambda V'.
 
@@ -116,25 +141,38 @@ def dense_restarts(n: int, width: int) -> int:
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
-def _leading(A: jax.Array, num_values: int, priority: Priority, tolerance: float | None) -> tuple[jax.Array, jax.Array]:
+def _leading(
+    A: jax.Array, num_values: int, priority: Priority, tolerance: float | None
+) -> tuple[jax.Array, jax.Array]:
     n = A.shape[0]
     if not prefers_partial(n, num_values, coarse=tolerance is not None):
         return _dense(A, num_values, priority)
     # Narrower than for products that are dear: with a matrix at hand the work on the basis costs more than they do.
     start = start_block(n, num_values, A.dtype, extra=2 if tolerance is None else 1)
-    pairs = eigenpairs(lambda V: matmul(A, V), start, num_values, dense_restarts(*start.shape), tolerance, priority)
+    pairs = eigenpairs(
+        lambda V: matmul(A, V),
+        start,
+        num_values,
+        dense_restarts(*start.shape),
+        tolerance,
+        priority,
+    )
     # One choice for a batch, whose branches do not run both. A loop of at most one turn would always run: what does
     # not depend on its state is computed before it.
     settled, found = pairs.converged, (pairs.values, pairs.vectors)
 
     def either() -> Any:
-        return jax.tree.map(partial(jnp.where, settled), found, _dense(A, num_values, priority))
+        return jax.tree.map(
+            partial(jnp.where, settled), found, _dense(A, num_values, priority)
+        )
 
     values, vectors = lax.cond(everywhere(settled), lambda: found, either)
     return values, vectors
 
 
-def _dense(A: jax.Array, num_values: int, priority: Priority) -> tuple[jax.Array, jax.Array]:
+def _dense(
+    A: jax.Array, num_values: int, priority: Priority
+) -> tuple[jax.Array, jax.Array]:
     values, vectors = eigh(A)
     if priority is not signed:
         order = jnp.argsort(-priority(values))[:num_values]
@@ -143,8 +181,16 @@ def _dense(A: jax.Array, num_values: int, priority: Priority) -> tuple[jax.Array
 
 
 @_leading.defjvp
-def _leading_jvp(num_values: int, priority: Priority, tolerance: float | None, primals: Any, tangents: Any) -> Any:
-    values, vectors, moves = _moves(primals[0], tangents[0], num_values, priority, tolerance)
+def _leading_jvp(
+    num_values: int,
+    priority: Priority,
+    tolerance: float | None,
+    primals: Any,
+    tangents: Any,
+) -> Any:
+    values, vectors, moves = _moves(
+        primals[0], tangents[0], num_values, priority, tolerance
+    )
     slope = jnp.where(moves.apart, 1 / jnp.where(moves.apart, moves.gap, 1), 0)
     shifts = jnp.sum(matmul(tangents[0], vectors) * vectors, axis=0)
     return (values, vectors), (shifts, matmul(moves.basis, (slope * moves.turned).T))
@@ -164,7 +210,11 @@ class _Moves(NamedTuple):
 
 
 def _moves(
-    A: jax.Array, tangent: jax.Array, num_values: int, priority: Priority, tolerance: float | None = None
+    A: jax.Array,
+    tangent: jax.Array,
+    num_values: int,
+    priority: Priority,
+    tolerance: float | None = None,
 ) -> tuple[jax.Array, jax.Array, _Moves]:
     """Return the leading eigenpairs and how they move, by a full decomposition.
 
@@ -186,19 +236,31 @@ def _moves(
     size = jnp.max(jnp.abs(every))
     # Among the leading ones nothing is lost by taking close eigenvalues for equal, but the second order of the gap:
     # best where that weighs as much as the rounding of the gap. Across the cut the gap is needed wherever it is known.
-    close = jnp.sqrt(eps * size) * jnp.sqrt(jnp.maximum(jnp.abs(own)[:, None], jnp.abs(every)[None, :]))
+    close = jnp.sqrt(eps * size) * jnp.sqrt(
+        jnp.maximum(jnp.abs(own)[:, None], jnp.abs(every)[None, :])
+    )
     rounding = 4 * n**0.5 * eps * size
-    apart = jnp.abs(gap) > jnp.where(jnp.arange(n)[None, :] < num_values, close, rounding)
+    apart = jnp.abs(gap) > jnp.where(
+        jnp.arange(n)[None, :] < num_values, close, rounding
+    )
     tangent = (tangent + tangent.T) / 2
-    return values, vectors, _Moves(basis, gap, apart, matmul(matmul(vectors.T, tangent), basis))
+    return (
+        values,
+        vectors,
+        _Moves(basis, gap, apart, matmul(matmul(vectors.T, tangent), basis)),
+    )
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2, 3))
-def _eigen_rows(A: jax.Array, scale: Any, num_rows: int, power: float) -> tuple[jax.Array, jax.Array]:
+def _eigen_rows(
+    A: jax.Array, scale: Any, num_rows: int, power: float
+) -> tuple[jax.Array, jax.Array]:
     return _rows(*_leading(A, num_rows, signed, None), A, scale, power)
 
 
-def _rows(values: jax.Array, vectors: jax.Array, A: jax.Array, scale: Any, power: float) -> Any:
+def _rows(
+    values: jax.Array, vectors: jax.Array, A: jax.Array, scale: Any, power: float
+) -> Any:
     values = _without_rounding(values, A, scale)
     return positive_power(values, power)[:, None] * vectors.T, values
 
@@ -208,11 +270,22 @@ def _eigen_rows_jvp(num_rows: int, power: float, primals: Any, tangents: Any) ->
     A, scale = primals
     values, vectors, moves = _moves(A, tangents[0], num_rows, signed)
     values = _without_rounding(values, A, scale)
-    kept, powers, inside = values > 0, positive_power(values, power), power * positive_power(values, power - 1)
-    slope = jnp.where(moves.apart, powers[:, None] / jnp.where(moves.apart, moves.gap, 1), inside[:, None])
+    kept, powers, inside = (
+        values > 0,
+        positive_power(values, power),
+        power * positive_power(values, power - 1),
+    )
+    slope = jnp.where(
+        moves.apart,
+        powers[:, None] / jnp.where(moves.apart, moves.gap, 1),
+        inside[:, None],
+    )
     shifts = jnp.sum(matmul(tangents[0], vectors) * vectors, axis=0)
     turned = jnp.where(kept[:, None], slope * moves.turned, 0)
-    return (powers[:, None] * vectors.T, values), (matmul(turned, moves.basis.T), jnp.where(kept, shifts, 0))
+    return (powers[:, None] * vectors.T, values), (
+        matmul(turned, moves.basis.T),
+        jnp.where(kept, shifts, 0),
+    )
 
 
 def _without_rounding(values: jax.Array, A: jax.Array, scale: Any) -> jax.Array:

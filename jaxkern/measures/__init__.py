@@ -5,8 +5,17 @@ is known in closed form, or as a one-dimensional integral.
 """
 
 from jaxkern.measures._discrete import Discrete, gaussian_grid
-from jaxkern.measures._mean_kernel import mean_gaussian_kernel, mean_kernel, mean_kernel_between
-from jaxkern.measures._noise import DiagonalNoise, GeneralNoise, IsotropicNoise, RadialNoise
+from jaxkern.measures._mean_kernel import (
+    mean_gaussian_kernel,
+    mean_kernel,
+    mean_kernel_between,
+)
+from jaxkern.measures._noise import (
+    DiagonalNoise,
+    GeneralNoise,
+    IsotropicNoise,
+    RadialNoise,
+)
 from jaxkern.measures._spectrum import GaussianSpectrum, gaussian_spectrum
 from jaxkern.measures._sphere import log_sphere_mgf, sphere_mgf
 

@@ -31,24 +31,45 @@ class Discrete:
     @property
     def total(self) -> jax.Array:
         """The mass, 1 for a probability measure; NaN if a weight is negative, or if it is not positive and finite."""
-        return mass(checks.vector("weights", checks.non_negative("weights", self.weights)))
+        return mass(
+            checks.vector("weights", checks.non_negative("weights", self.weights))
+        )
 
-    def sample(self, key: PRNGKeyArray, *, num_points: int) -> Float[Array, "num_points d"]:
+    def sample(
+        self, key: PRNGKeyArray, *, num_points: int
+    ) -> Float[Array, "num_points d"]:
         """Return (num_points, d) independent draws, with the odds of the weights; NaN where `total` is."""
         points = checks.matrix("points", self.points)
-        weights = checks.vector("weights", checks.non_negative("weights", self.weights), size=points.shape[0])
-        return _sample(checks.key(key), points, weights, num_points=checks.count("num_points", num_points))
+        weights = checks.vector(
+            "weights",
+            checks.non_negative("weights", self.weights),
+            size=points.shape[0],
+        )
+        return _sample(
+            checks.key(key),
+            points,
+            weights,
+            num_points=checks.count("num_points", num_points),
+        )
 
 
 @partial(jax.jit, static_argnames=("num_points",))
-def _sample(key: jax.Array, points: jax.Array, weights: jax.Array, *, num_points: int) -> jax.Array:
+def _sample(
+    key: jax.Array, points: jax.Array, weights: jax.Array, *, num_points: int
+) -> jax.Array:
     # Weights that are none would otherwise count as zeros.
     unknown = 0 * mass(weights)
-    return points[invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))] + unknown.astype(points.dtype)
+    return points[
+        invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))
+    ] + unknown.astype(points.dtype)
 
 
 def gaussian_grid(
-    num_points: int, *, width: float = 6.0, std: Float[ArrayLike, ""] = 1.0, dtype: DTypeLike = float
+    num_points: int,
+    *,
+    width: float = 6.0,
+    std: Float[ArrayLike, ""] = 1.0,
+    dtype: DTypeLike = float,
 ) -> Discrete:
     """Return the Gaussian density N(0, std^2) on `num_points` evenly spaced atoms of [-width std, width std].
 
@@ -69,6 +90,10 @@ def gaussian_grid(
     num_points = checks.count("num_points", num_points, minimum=2)
     checks.positive("width", width)
     checks.positive("std", std)
-    x = jnp.linspace(-width, width, num_points, dtype=jax.dtypes.canonicalize_dtype(dtype))
+    x = jnp.linspace(
+        -width, width, num_points, dtype=jax.dtypes.canonicalize_dtype(dtype)
+    )
     density = jnp.exp(-x * x / 2)
-    return Discrete((x * checks.scalar("std", std, x.dtype))[:, None], density / jnp.sum(density))
+    return Discrete(
+        (x * checks.scalar("std", std, x.dtype))[:, None], density / jnp.sum(density)
+    )

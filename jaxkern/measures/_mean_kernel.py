@@ -18,7 +18,9 @@ from jaxkern.measures._noise import LogMean, Noise, model_of, over
 
 
 def mean_gaussian_kernel(
-    means: Float[ArrayLike, "n d"], noise: Noise | Float[ArrayLike, ...], lengthscale: Float[ArrayLike, ...]
+    means: Float[ArrayLike, "n d"],
+    noise: Noise | Float[ArrayLike, ...],
+    lengthscale: Float[ArrayLike, ...],
 ) -> Float[Array, "n n"]:
     """Return E K(X), (n, n), of the Gaussian kernel for independent X_i = mu_i + Gaussian noise.
 
@@ -45,11 +47,15 @@ def mean_gaussian_kernel(
     """
     means = checks.matrix("means", means)
     checks.positive("lengthscale", lengthscale)
-    scale = checks.scalar("lengthscale", lengthscale, means.dtype, columns=means.shape[1])
+    scale = checks.scalar(
+        "lengthscale", lengthscale, means.dtype, columns=means.shape[1]
+    )
     return mean_kernel(Gaussian(scale), means, noise)
 
 
-def mean_kernel(kernel: KernelLike, means: Float[ArrayLike, "n d"], noise: Any) -> Float[Array, "n n"]:
+def mean_kernel(
+    kernel: KernelLike, means: Float[ArrayLike, "n d"], noise: Any
+) -> Float[Array, "n n"]:
     """Return E K(X), (n, n), for independent X_i = mu_i + Gaussian noise, with E K(X_i, X_i) on the diagonal.
 
     Parameters
@@ -98,10 +104,14 @@ def mean_kernel_between(
     V = checks.same_dtype("V", checks.matrix("V", V, dim=U.shape[1]), "U", U)
     own = model_of(noise, U)
     if other_noise is None and not own._shared:
-        raise ValueError("other_noise must be given where noise has one parameter per point of U, got None")
+        raise ValueError(
+            "other_noise must be given where noise has one parameter per point of U, got None"
+        )
     other = own if other_noise is None else model_of(other_noise, V)
     if type(own) is not type(other):
-        raise ValueError(f"other_noise must be of the kind of noise, {type(own).__name__}, got {type(other).__name__}")
+        raise ValueError(
+            f"other_noise must be of the kind of noise, {type(own).__name__}, got {type(other).__name__}"
+        )
     return _mean(kernel, U, V, own, other, same=False)
 
 
@@ -119,12 +129,25 @@ def _known(kernel: Any) -> None:
 
 
 @partial(jax.jit, static_argnames=("same",))
-def _mean(kernel: Kernel, X: jax.Array, Y: jax.Array, noise: Noise, other: Noise, *, same: bool) -> jax.Array:
+def _mean(
+    kernel: Kernel,
+    X: jax.Array,
+    Y: jax.Array,
+    noise: Noise,
+    other: Noise,
+    *,
+    same: bool,
+) -> jax.Array:
     if isinstance(kernel, Sum):
-        first, second = (_mean(k, X, Y, noise, other, same=same) for k in (kernel.first, kernel.second))
+        first, second = (
+            _mean(k, X, Y, noise, other, same=same)
+            for k in (kernel.first, kernel.second)
+        )
         return first + second
     if isinstance(kernel, Scaled):
-        return jnp.asarray(kernel.factor, X.dtype) * _mean(kernel.kernel, X, Y, noise, other, same=same)
+        return jnp.asarray(kernel.factor, X.dtype) * _mean(
+            kernel.kernel, X, Y, noise, other, same=same
+        )
     coincident = jnp.eye(X.shape[0], dtype=bool) if same else None
     one = jnp.ones((), X.dtype)
     if isinstance(kernel, Linear):
@@ -140,8 +163,15 @@ def _mean(kernel: Kernel, X: jax.Array, Y: jax.Array, noise: Noise, other: Noise
     else:
         squares = squared_distances_direct(X, Y, one)
         mean_square = squares + noise._spread(X)[:, None] + other._spread(Y)[None, :]
-        values, diagonal = _mean_root(noise._log_mean(X, Y, other, squares), mean_square), _nothing(X, noise)
-    return values if coincident is None else jnp.where(coincident, diagonal[:, None], values)
+        values, diagonal = (
+            _mean_root(noise._log_mean(X, Y, other, squares), mean_square),
+            _nothing(X, noise),
+        )
+    return (
+        values
+        if coincident is None
+        else jnp.where(coincident, diagonal[:, None], values)
+    )
 
 
 def _nothing(X: jax.Array, noise: Noise) -> jax.Array:
@@ -168,5 +198,9 @@ def _mean_root(log_mean: LogMean, mean_square: jax.Array) -> jax.Array:
         t = jnp.exp(x) / scale
         return (jnp.expm1(-t * mean_square) - jnp.expm1(log_mean(t))) * jnp.exp(-x / 2)
 
-    total = lax.scan(lambda total, x: (total + term(x), None), jnp.zeros_like(scale), nodes)[0]
-    return safe_sqrt(mean_square) + jnp.sqrt(scale) * total * (step / (2 * math.sqrt(math.pi)))
+    total = lax.scan(
+        lambda total, x: (total + term(x), None), jnp.zeros_like(scale), nodes
+    )[0]
+    return safe_sqrt(mean_square) + jnp.sqrt(scale) * total * (
+        step / (2 * math.sqrt(math.pi))
+    )

@@ -56,7 +56,9 @@ class Noise(abc.ABC):
         """Return (|Sigma_i|)_i, shape (n,)."""
 
     @abc.abstractmethod
-    def _log_mean(self, X: jax.Array, Y: jax.Array, other: Any, squares: jax.Array) -> LogMean:
+    def _log_mean(
+        self, X: jax.Array, Y: jax.Array, other: Any, squares: jax.Array
+    ) -> LogMean:
         """Return t -> log E exp(-t |x_i + noise - y_j - other noise|^2), given squares = |x_i - y_j|^2.
 
         For small t the result keeps its relative accuracy.
@@ -104,7 +106,9 @@ class IsotropicNoise(_LevelNoise):
     def _op_norm(self, means: jax.Array) -> jax.Array:
         return self._spread(means) / _size(means)
 
-    def _log_mean(self, X: jax.Array, Y: jax.Array, other: IsotropicNoise, squares: jax.Array) -> LogMean:
+    def _log_mean(
+        self, X: jax.Array, Y: jax.Array, other: IsotropicNoise, squares: jax.Array
+    ) -> LogMean:
         variance = self._op_norm(X)[:, None] + other._op_norm(Y)[None, :]
 
         def log_mean(t: jax.Array) -> jax.Array:
@@ -135,24 +139,36 @@ class RadialNoise(_LevelNoise):
 
     def _spread(self, means: jax.Array) -> jax.Array:
         there = jnp.any(means != 0, axis=1)
-        return jnp.where(there, jnp.broadcast_to(self.level**2, means.shape[:1]) / _size(means), 0)
+        return jnp.where(
+            there, jnp.broadcast_to(self.level**2, means.shape[:1]) / _size(means), 0
+        )
 
     def _op_norm(self, means: jax.Array) -> jax.Array:
         return self._spread(means)
 
-    def _log_mean(self, X: jax.Array, Y: jax.Array, other: RadialNoise, squares: jax.Array) -> LogMean:
+    def _log_mean(
+        self, X: jax.Array, Y: jax.Array, other: RadialNoise, squares: jax.Array
+    ) -> LogMean:
         # |X - Y|^2 = A^2 + B^2 - 2 alpha A B for independent normal A and B with means |x|, |y| and variances a, b.
         # Completing the square leaves sums of positive terms, with no sign of alpha and no division by 1 - |alpha|.
         # A product of directions would lose 1 - alpha^2 for nearly parallel means: their difference and sum keep it.
         a, b = self._spread(X)[:, None], other._spread(Y)[None, :]
         U, V, one = _directions(X), _directions(Y), jnp.ones((), X.dtype)
-        sine = squared_distances_direct(U, V, one) * squared_distances_direct(U, -V, one) / 4
-        tilt = sine * (a * jnp.sum(Y * Y, axis=1)[None, :] + b * jnp.sum(X * X, axis=1)[:, None])
+        sine = (
+            squared_distances_direct(U, V, one)
+            * squared_distances_direct(U, -V, one)
+            / 4
+        )
+        tilt = sine * (
+            a * jnp.sum(Y * Y, axis=1)[None, :] + b * jnp.sum(X * X, axis=1)[:, None]
+        )
 
         def log_mean(t: jax.Array) -> jax.Array:
             # t^2 alone could leave the range of float32 where the points are close together.
             widening = 2 * t * (a + b) + sine * (2 * t * a) * (2 * t * b)
-            return -jnp.log1p(widening) / 2 - t * (squares + 2 * t * tilt) / (1 + widening)
+            return -jnp.log1p(widening) / 2 - t * (squares + 2 * t * tilt) / (
+                1 + widening
+            )
 
         return log_mean
 
@@ -187,7 +203,9 @@ class DiagonalNoise(Noise):
     def _op_norm(self, means: jax.Array) -> jax.Array:
         return jnp.max(self._rows(means), axis=1)
 
-    def _log_mean(self, X: jax.Array, Y: jax.Array, other: DiagonalNoise, squares: jax.Array) -> LogMean:
+    def _log_mean(
+        self, X: jax.Array, Y: jax.Array, other: DiagonalNoise, squares: jax.Array
+    ) -> LogMean:
         def log_mean(t: jax.Array) -> jax.Array:
             if self._shared and other._shared and t.ndim == 0:
                 widening = 2 * t * (self.variances + other.variances)
@@ -197,13 +215,19 @@ class DiagonalNoise(Noise):
 
             # One coordinate after the other: memory O(n m), also on the way back.
             @jax.checkpoint
-            def term(x: jax.Array, y: jax.Array, v: jax.Array, w: jax.Array) -> jax.Array:
+            def term(
+                x: jax.Array, y: jax.Array, v: jax.Array, w: jax.Array
+            ) -> jax.Array:
                 widening = 2 * t * (v[:, None] + w[None, :])
-                return -jnp.log1p(widening) / 2 - t * (x[:, None] - y[None, :]) ** 2 / (1 + widening)
+                return -jnp.log1p(widening) / 2 - t * (x[:, None] - y[None, :]) ** 2 / (
+                    1 + widening
+                )
 
             columns = (X.T, Y.T, self._rows(X).T, other._rows(Y).T)
             zero = jnp.zeros((X.shape[0], Y.shape[0]), X.dtype)
-            return lax.scan(lambda total, column: (total + term(*column), None), zero, columns)[0]
+            return lax.scan(
+                lambda total, column: (total + term(*column), None), zero, columns
+            )[0]
 
         return log_mean
 
@@ -234,27 +258,44 @@ class GeneralNoise(Noise):
         return jnp.einsum("nij,nj->ni", roots, W, precision=HIGHEST)
 
     def _spread(self, means: jax.Array) -> jax.Array:
-        return jnp.broadcast_to(jnp.trace(self.covariances, axis1=-2, axis2=-1), means.shape[:1])
+        return jnp.broadcast_to(
+            jnp.trace(self.covariances, axis1=-2, axis2=-1), means.shape[:1]
+        )
 
     def _op_norm(self, means: jax.Array) -> jax.Array:
-        return jnp.broadcast_to(jnp.linalg.eigvalsh(self.covariances)[..., -1], means.shape[:1])
+        return jnp.broadcast_to(
+            jnp.linalg.eigvalsh(self.covariances)[..., -1], means.shape[:1]
+        )
 
-    def _log_mean(self, X: jax.Array, Y: jax.Array, other: GeneralNoise, squares: jax.Array) -> LogMean:
+    def _log_mean(
+        self, X: jax.Array, Y: jax.Array, other: GeneralNoise, squares: jax.Array
+    ) -> LogMean:
         eye = jnp.eye(X.shape[1], dtype=X.dtype)
 
         def shared(t: jax.Array) -> jax.Array:
-            root = jnp.linalg.cholesky(eye + 2 * t * (self.covariances + other.covariances))
+            root = jnp.linalg.cholesky(
+                eye + 2 * t * (self.covariances + other.covariances)
+            )
             both = solve_triangular(root, jnp.concatenate([X, Y]).T, lower=True).T
-            apart = squared_distances(both[: len(X)], both[len(X) :], jnp.ones((), X.dtype), t)
+            apart = squared_distances(
+                both[: len(X)], both[len(X) :], jnp.ones((), X.dtype), t
+            )
             return -jnp.sum(jnp.log(jnp.diagonal(root))) - t * apart
 
         def one_row(row: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
             x, own, t = row
-            C = own[None, :, :] + jnp.broadcast_to(other.covariances, (len(Y), *own.shape))
+            C = own[None, :, :] + jnp.broadcast_to(
+                other.covariances, (len(Y), *own.shape)
+            )
             # log det by eigenvalues: near the identity the diagonal of a Cholesky root has lost the small numbers.
-            log_det = jnp.sum(jnp.log1p(2 * t[:, None] * jnp.maximum(jnp.linalg.eigvalsh(C), 0)), axis=1)
+            log_det = jnp.sum(
+                jnp.log1p(2 * t[:, None] * jnp.maximum(jnp.linalg.eigvalsh(C), 0)),
+                axis=1,
+            )
             root = jnp.linalg.cholesky(eye[None, :, :] + 2 * t[:, None, None] * C)
-            z = solve_triangular(root, (x[None, :] - Y)[:, :, None], lower=True)[:, :, 0]
+            z = solve_triangular(root, (x[None, :] - Y)[:, :, None], lower=True)[
+                :, :, 0
+            ]
             return -log_det / 2 - t * jnp.sum(z * z, axis=1)
 
         def log_mean(t: jax.Array) -> jax.Array:
@@ -262,7 +303,9 @@ class GeneralNoise(Noise):
                 return shared(t)
             rows = jnp.broadcast_to(self.covariances, (len(X), *eye.shape))
             # A row of pairs at a time: memory O(m d^2), not O(n m d^2).
-            return lax.map(jax.checkpoint(one_row), (X, rows, jnp.broadcast_to(t, squares.shape)))
+            return lax.map(
+                jax.checkpoint(one_row), (X, rows, jnp.broadcast_to(t, squares.shape))
+            )
 
         return log_mean
 
@@ -281,7 +324,9 @@ def _directions(means: jax.Array) -> jax.Array:
     safe = jnp.where(there, means, 1)
     # The largest entry is divided out first: squares neither overflow nor vanish.
     safe = safe / jnp.max(jnp.abs(safe), axis=1, keepdims=True)
-    return jnp.where(there, safe / jnp.sqrt(jnp.sum(safe * safe, axis=1, keepdims=True)), 0)
+    return jnp.where(
+        there, safe / jnp.sqrt(jnp.sum(safe * safe, axis=1, keepdims=True)), 0
+    )
 
 
 def model_of(noise: Any, means: jax.Array) -> Any:
@@ -298,11 +343,17 @@ def over(noise: Any, means: jax.Array, scale: jax.Array) -> Any:
         return RadialNoise(noise.level * jnp.sqrt(jnp.sum(stretch * stretch, axis=1)))
     if isinstance(noise, GeneralNoise):
         both = scale[:, None] * scale[None, :]
-        return GeneralNoise(noise.covariances / jnp.broadcast_to(both, noise.covariances.shape))
+        return GeneralNoise(
+            noise.covariances / jnp.broadcast_to(both, noise.covariances.shape)
+        )
     if isinstance(noise, IsotropicNoise):
         variances = noise.level[..., None] ** 2 / _size(means)
-        noise = DiagonalNoise(jnp.broadcast_to(variances, (*noise.level.shape, means.shape[1])))
-    return DiagonalNoise(noise.variances / jnp.broadcast_to(scale * scale, noise.variances.shape))
+        noise = DiagonalNoise(
+            jnp.broadcast_to(variances, (*noise.level.shape, means.shape[1]))
+        )
+    return DiagonalNoise(
+        noise.variances / jnp.broadcast_to(scale * scale, noise.variances.shape)
+    )
 
 
 def per_point(name: str, value: Any, means: jax.Array) -> jax.Array:
@@ -311,7 +362,9 @@ def per_point(name: str, value: Any, means: jax.Array) -> jax.Array:
     if array.ndim == 0:
         return checks.scalar(name, value, means.dtype)
     if array.shape != means.shape[:1]:
-        raise ValueError(f"{name} must have shape () or {means.shape[:1]}, one number per point, got {array.shape}")
+        raise ValueError(
+            f"{name} must have shape () or {means.shape[:1]}, one number per point, got {array.shape}"
+        )
     return checks.same_dtype(name, checks.floating(name, array), "means", means)
 
 
@@ -321,5 +374,7 @@ def _stack(name: str, value: Any, means: jax.Array, rank: int) -> jax.Array:
     n, dim = means.shape
     one = (dim,) * rank
     if array.shape not in (one, (n, *one)):
-        raise ValueError(f"{name} must have shape {one} or {(n, *one)}, got {array.shape}")
+        raise ValueError(
+            f"{name} must have shape {one} or {(n, *one)}, got {array.shape}"
+        )
     return checks.same_dtype(name, array, "means", means)

@@ -46,7 +46,11 @@ class GaussianSpectrum:
             return 1 - self.ratio**power
         # The ratio where it is far from 1, the gap where it is not: each has the digits that the other lacks.
         near = self.gap < 0.5
-        return jnp.where(near, -jnp.expm1(power * jnp.log1p(-jnp.where(near, self.gap, 0))), 1 - self.ratio**power)
+        return jnp.where(
+            near,
+            -jnp.expm1(power * jnp.log1p(-jnp.where(near, self.gap, 0))),
+            1 - self.ratio**power,
+        )
 
     def eigenvalues(self, num: int) -> Float[Array, " num"]:
         """Return the `num` largest eigenvalues, (num,), in descending order with their multiplicities."""
@@ -60,7 +64,9 @@ class GaussianSpectrum:
         return values
 
 
-def gaussian_spectrum(lengthscale: Float[ArrayLike, ...], std: Float[ArrayLike, " d"]) -> GaussianSpectrum:
+def gaussian_spectrum(
+    lengthscale: Float[ArrayLike, ...], std: Float[ArrayLike, " d"]
+) -> GaussianSpectrum:
     """Return the spectrum of the covariance operator of the Gaussian kernel under N(mean, diag(std^2)).
 
     In one dimension, with a = 1 / (4 std^2), b = 1 / (2 lengthscale^2), c = sqrt(a^2 + 2 a b) and A = a + b + c, the
@@ -84,7 +90,9 @@ def gaussian_spectrum(lengthscale: Float[ArrayLike, ...], std: Float[ArrayLike, 
     scales = jnp.atleast_1d(checks.floating("std", std))
     if scales.ndim != 1:
         raise ValueError(f"std must have shape (d,), got {scales.shape}")
-    lengthscale = checks.scalar("lengthscale", lengthscale, scales.dtype, columns=scales.shape[0])
+    lengthscale = checks.scalar(
+        "lengthscale", lengthscale, scales.dtype, columns=scales.shape[0]
+    )
     return _gaussian_spectrum(lengthscale, scales)
 
 

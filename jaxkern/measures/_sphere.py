@@ -67,7 +67,9 @@ def _log_sphere_mgf(u: jax.Array, *, dim: int) -> jax.Array:
     steps = max(0, -(-(_ORDER - dim) // 2))
     top = dim + 2 * steps
 
-    def down(j: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def down(
+        j: jax.Array, state: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
         """Go from the dimension d + 2 to d; `ratio` is psi_(d+2) / psi_d."""
         total, ratio = state
         d = (top - 2 - 2 * j).astype(u.dtype)
@@ -89,12 +91,20 @@ def _ratio_top(u: jax.Array, order: float) -> jax.Array:
     """Return psi_(d+2) / psi_d for the order nu = d/2 - 1: the difference of two logarithms, taken term by term."""
     low, high = jnp.sqrt(order**2 + u * u), jnp.sqrt((order + 1) ** 2 + u * u)
     leading = (2 * order + 1) / (low + high) - 1
-    growth = (1 + (2 * order + 1) / (low + high)) / (order + low)  # relative growth of order + sqrt(order^2 + u^2)
+    growth = (1 + (2 * order + 1) / (low + high)) / (
+        order + low
+    )  # relative growth of order + sqrt(order^2 + u^2)
     powers = order * (jnp.log1p(growth) - jnp.log1p(jnp.asarray(1 / order, u.dtype)))
     powers = powers + jnp.log((order + 1 + high) / (2 * order + 2))
     roots = jnp.log(high / low * (order / (order + 1))) / 2
     w = [u * u / o / (o + s) for o, s in ((order, low), (order + 1, high))]
-    return jnp.exp(leading - powers - roots + _corrections(w[1], order + 1) - _corrections(w[0], order))
+    return jnp.exp(
+        leading
+        - powers
+        - roots
+        + _corrections(w[1], order + 1)
+        - _corrections(w[0], order)
+    )
 
 
 def _corrections(w: jax.Array, order: float) -> jax.Array:

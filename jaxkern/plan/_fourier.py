@@ -74,11 +74,17 @@ def fourier(
     if not gaussian:
         _matern.refuse(kernel, num_points is None and pairs is None)
     if (dim is None) != (diameter is None):
-        raise ValueError(f"dim and diameter must be given together, got dim={dim!r} and diameter={diameter!r}")
+        raise ValueError(
+            f"dim and diameter must be given together, got dim={dim!r} and diameter={diameter!r}"
+        )
     if (squared_distances is None) != (pairs is None):
-        raise ValueError("squared_distances and pairs must be given together, got one of them")
+        raise ValueError(
+            "squared_distances and pairs must be given together, got one of them"
+        )
     if num_points is None and dim is None and pairs is None:
-        raise ValueError("num_points must be given, or dim and diameter, or squared_distances and pairs; got none")
+        raise ValueError(
+            "num_points must be given, or dim and diameter, or squared_distances and pairs; got none"
+        )
     certificates: list[Callable[[int], Bound]] = []
     if num_points is not None:
         n = float(checks.count("num_points", num_points))
@@ -93,12 +99,20 @@ def fourier(
     if dim is not None:
         d = checks.count("dim", dim)
         static_positive("diameter", diameter)
-        ball = _ball_certificate if gaussian else functools.partial(_matern.ball_certificate, kernel)
+        ball = (
+            _ball_certificate
+            if gaussian
+            else functools.partial(_matern.ball_certificate, kernel)
+        )
         certificates.append(ball(eps, delta, d, float(diameter)))  # type: ignore[arg-type]
     if pairs is not None:
-        certificates.append(_given.certificate(eps, *_histogram(squared_distances, pairs, None)[:2]))
+        certificates.append(
+            _given.certificate(eps, *_histogram(squared_distances, pairs, None)[:2])
+        )
     size, bound = smallest(certificates, delta)
-    return Plan(bound.source, bound.probability, num_frequencies=size, num_features=2 * size)
+    return Plan(
+        bound.source, bound.probability, num_frequencies=size, num_features=2 * size
+    )
 
 
 def kernel_values(
@@ -141,19 +155,30 @@ def kernel_values(
     eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
     squared, counts, upper = _histogram(squared_distances, pairs, farthest)
     bins = {"squared_distances": squared, "pairs": counts, "farthest": upper}
-    size, bound = smallest([lambda t: bounds.kernel_values_given(eps=eps, num_frequencies=t, **bins)], delta)
-    return Plan(bound.source, bound.probability, num_frequencies=size, num_features=2 * size)
+    size, bound = smallest(
+        [lambda t: bounds.kernel_values_given(eps=eps, num_frequencies=t, **bins)],
+        delta,
+    )
+    return Plan(
+        bound.source, bound.probability, num_frequencies=size, num_features=2 * size
+    )
 
 
-def _ball_certificate(eps: float, delta: float, dim: int, diameter: float) -> Callable[[int], Bound]:
+def _ball_certificate(
+    eps: float, delta: float, dim: int, diameter: float
+) -> Callable[[int], Bound]:
     """Return the best of `bounds.fourier.ball` over its free parameters, on a fixed grid."""
     pairs = itertools.product([1.1, 1.25, 1.5], [0.1, 0.15])
-    shells = [(pair, _ball.shells_of(np, float, eps, diameter, *pair)) for pair in pairs]
+    shells = [
+        (pair, _ball.shells_of(np, float, eps, diameter, *pair)) for pair in pairs
+    ]
     tau = -math.log(0.05 * delta)
 
     def best(size: int) -> Bound:
         tried = (
-            _ball.of_shells(found, eps, float(size), float(dim), diameter, tau, near, *pair)
+            _ball.of_shells(
+                found, eps, float(size), float(dim), diameter, tau, near, *pair
+            )
             for pair, found in shells
             for near in [0.02, 0.05, 0.1, 0.15, 0.2]
         )
@@ -162,7 +187,9 @@ def _ball_certificate(eps: float, delta: float, dim: int, diameter: float) -> Ca
     return best
 
 
-def _histogram(squared_distances: Any, pairs: Any, farthest: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _histogram(
+    squared_distances: Any, pairs: Any, farthest: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return lower edges, counts and upper edges of the bins that are not empty, gathered where there are many."""
     given = dict(squared_distances=squared_distances, pairs=pairs)
     given |= {} if farthest is None else {"farthest": farthest}
@@ -170,13 +197,21 @@ def _histogram(squared_distances: Any, pairs: Any, farthest: Any) -> tuple[np.nd
     upper = rest[0] if rest else squared
     for name, values in (("pairs", counts), ("farthest", upper)):
         if squared.shape != values.shape:
-            raise ValueError(f"{name} must have the shape of squared_distances, {squared.shape}, got {values.shape}")
+            raise ValueError(
+                f"{name} must have the shape of squared_distances, {squared.shape}, got {values.shape}"
+            )
     if np.any(upper < squared):
-        raise ValueError("farthest must be at least squared_distances, got a smaller one")
+        raise ValueError(
+            "farthest must be at least squared_distances, got a smaller one"
+        )
     if squared.size > len(_EDGES):
         bins = np.searchsorted(_EDGES, squared, side="right") - 1
         gathered = np.zeros(len(_EDGES))
         np.maximum.at(gathered, bins, np.where(counts > 0, upper, 0.0))
-        squared, counts, upper = _EDGES, np.bincount(bins, counts, len(_EDGES)), gathered
+        squared, counts, upper = (
+            _EDGES,
+            np.bincount(bins, counts, len(_EDGES)),
+            gathered,
+        )
     some = counts > 0
     return squared[some], counts[some], upper[some]

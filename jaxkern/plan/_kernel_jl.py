@@ -10,7 +10,14 @@ import scipy  # its parts load when they are used first
 
 from jaxkern import checks
 from jaxkern.bounds import Bound, sketching
-from jaxkern.plan._plan import LARGEST, Plan, certifies, smallest, smallest_size, static_positive
+from jaxkern.plan._plan import (
+    LARGEST,
+    Plan,
+    certifies,
+    smallest,
+    smallest_size,
+    static_positive,
+)
 
 
 def kernel_jl(
@@ -67,11 +74,19 @@ def kernel_jl(
     """
     eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
     centered = checks.flag("centered", centered)
-    population = {"kappa": kappa, "op_norm": op_norm, "trace": trace, "trace3": trace3, "hs_norm": hs_norm}
+    population = {
+        "kappa": kappa,
+        "op_norm": op_norm,
+        "trace": trace,
+        "trace3": trace3,
+        "hs_norm": hs_norm,
+    }
     given = [name for name, value in population.items() if value is not None]
     if num_functions is not None:
         if given or num_landmarks is not None:
-            raise ValueError("num_functions must be given alone, without population quantities or num_landmarks")
+            raise ValueError(
+                "num_functions must be given alone, without population quantities or num_landmarks"
+            )
         count = checks.count("num_functions", num_functions)
         size, bound = smallest([lambda d: _functions(eps, count, d)], delta)
         return Plan(bound.source, bound.probability, num_features=size)
@@ -81,23 +96,37 @@ def kernel_jl(
             f"{missing[0]} must be given: pass num_functions, or all of {', '.join(population)}; "
             f"got {', '.join(given) or 'none of them'}"
         )
-    quantities = {name: float(static_positive(name, value)) for name, value in population.items()}
+    quantities = {
+        name: float(static_positive(name, value)) for name, value in population.items()
+    }
     statements = _statements(delta, quantities, centered)
     if num_landmarks is not None:
         n = checks.count("num_landmarks", num_landmarks)
-        able = [f for holds in statements if certifies((f := functools.partial(holds, eps, n))(LARGEST), delta)]
+        able = [
+            f
+            for holds in statements
+            if certifies((f := functools.partial(holds, eps, n))(LARGEST), delta)
+        ]
         if not able:
-            raise ValueError(f"num_landmarks must be larger: no number of features reaches eps={eps:g} with {n}")
+            raise ValueError(
+                f"num_landmarks must be larger: no number of features reaches eps={eps:g} with {n}"
+            )
         size, bound = smallest(able, delta)
         return Plan(bound.source, bound.probability, num_features=size, num_landmarks=n)
     found: list[tuple[int, int, Bound]] = []
     for holds in statements:
-        for share in np.linspace(0.3, 0.98, 35) * eps:  # what the landmarks alone may take
+        for share in (
+            np.linspace(0.3, 0.98, 35) * eps
+        ):  # what the landmarks alone may take
             least = smallest_size(lambda n: holds(share, n, LARGEST), delta)  # noqa: B023, called here
             if least is not None and certifies(holds(eps, least, LARGEST), delta):
-                found.append((least, *smallest([functools.partial(holds, eps, least)], delta)))
+                found.append(
+                    (least, *smallest([functools.partial(holds, eps, least)], delta))
+                )
     if not found:
-        raise ValueError(f"eps must be larger: no statement reaches eps={eps:g} with fewer than 2^53 landmarks")
+        raise ValueError(
+            f"eps must be larger: no statement reaches eps={eps:g} with fewer than 2^53 landmarks"
+        )
     n, size, bound = min(found, key=lambda plan: plan[0] * plan[1])
     return Plan(bound.source, bound.probability, num_features=size, num_landmarks=n)
 
@@ -105,23 +134,34 @@ def kernel_jl(
 def _functions(eps: float, count: int, size: int) -> Bound:
     """Return the exact chi-square law of the squared length of one function, times the number of functions."""
     half = size / 2
-    outside = scipy.special.gammaincc(half, half * (1 + eps)) + scipy.special.gammainc(half, half * (1 - eps))
+    outside = scipy.special.gammaincc(half, half * (1 + eps)) + scipy.special.gammainc(
+        half, half * (1 - eps)
+    )
     source = "kpotufe2020, Kernel JL given the landmarks: chi-square, exact"
     return Bound(eps, float(1 - count * outside), True, source)
 
 
-def _statements(delta: float, quantities: dict[str, float], centered: bool) -> list[Callable[[float, int, int], Bound]]:
+def _statements(
+    delta: float, quantities: dict[str, float], centered: bool
+) -> list[Callable[[float, int, int], Bound]]:
     """Return functions of eps, n and d that are the bounds for all functions, valid where they are at most eps S^3."""
     norm = quantities["op_norm"]
     cube = norm * norm * norm  # a power would raise where it leaves the range
 
-    def statement(theorem: Callable[..., Bound], times: int) -> Callable[[float, int, int], Bound]:
+    def statement(
+        theorem: Callable[..., Bound], times: int
+    ) -> Callable[[float, int, int], Bound]:
         tau = math.log((times + 2 * centered) / delta) + 1e-12
 
         def holds(eps: float, n: int, d: int) -> Bound:
             bound = theorem(**quantities, n=n, d=d, tau=tau, centered=centered)
-            return dataclasses.replace(bound, valid=bound.valid and bound.value <= eps * cube)
+            return dataclasses.replace(
+                bound, valid=bound.valid and bound.value <= eps * cube
+            )
 
         return holds
 
-    return [statement(sketching.inner_products_every_n, 4), statement(sketching.inner_products_intrinsic, 6)]
+    return [
+        statement(sketching.inner_products_every_n, 4),
+        statement(sketching.inner_products_intrinsic, 6),
+    ]

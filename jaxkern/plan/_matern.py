@@ -34,10 +34,16 @@ def refuse(kernel: Any, ball_only: bool) -> None:
         )
 
 
-def ball_certificate(kernel: Any, eps: float, delta: float, dim: int, diameter: float) -> Callable[[int], Bound]:
+def ball_certificate(
+    kernel: Any, eps: float, delta: float, dim: int, diameter: float
+) -> Callable[[int], Bound]:
     """Return the best of `bounds.fourier.ball_matern` over its free parameters, on a fixed grid."""
     nu, correlation = ORDERS[type(kernel)]
-    grid = list(itertools.product((0.3, 0.6, 0.85), (0.03, 0.07, 0.15), (0.7, 0.8, 0.9), (1.5, 4.0)))
+    grid = list(
+        itertools.product(
+            (0.3, 0.6, 0.85), (0.03, 0.07, 0.15), (0.7, 0.8, 0.9), (1.5, 4.0)
+        )
+    )
 
     def best(size: int) -> Bound:
         tried = (

@@ -41,12 +41,20 @@ def memory(
     size = checks.count("itemsize", itemsize)
     if size not in (4, 8):
         raise ValueError(f"itemsize must be 4 (float32) or 8 (float64), got {size}")
-    landmarks = None if num_landmarks is None else checks.count("num_landmarks", num_landmarks)
+    landmarks = (
+        None if num_landmarks is None else checks.count("num_landmarks", num_landmarks)
+    )
     if landmarks is None and m % 2:
-        raise ValueError(f"num_features must be even for paired Fourier features, got {m}; or pass num_landmarks")
+        raise ValueError(
+            f"num_features must be even for paired Fourier features, got {m}; or pass num_landmarks"
+        )
     held = m // 2 * d if landmarks is None else landmarks * (d + m)
     rows = None if sketch_size is None else checks.count("sketch_size", sketch_size)
-    map_bytes, feature_bytes, sketch_bytes = size * held, size * n * m, size * 2 * (rows or 0) * m
+    map_bytes, feature_bytes, sketch_bytes = (
+        size * held,
+        size * n * m,
+        size * 2 * (rows or 0) * m,
+    )
     return Plan(
         source="array sizes",
         num_frequencies=m // 2 if landmarks is None else None,

@@ -55,24 +55,43 @@ def pivoted_cholesky(
     >>> plan.pivoted_cholesky(0.1, eigenvalues=[0.5, 0.25], trace=0.8).num_landmarks
     8
     """
-    eps, share = checks.open_unit("eps", eps), 1.0 if delta is None else checks.open_unit("delta", delta)
+    eps, share = (
+        checks.open_unit("eps", eps),
+        1.0 if delta is None else checks.open_unit("delta", delta),
+    )
     v = np.sort(nonnegative("eigenvalues", eigenvalues))[::-1]
     total = math.fsum(v) if trace is None else float(static_positive("trace", trace))
     if not 0 < math.fsum(v) <= total * (1 + 1e-12):
-        raise ValueError(f"eigenvalues must have a positive sum of at most the trace {total:g}, got {math.fsum(v):g}")
+        raise ValueError(
+            f"eigenvalues must have a positive sum of at most the trace {total:g}, got {math.fsum(v):g}"
+        )
     rest = max(total - math.fsum(v), 0.0) if trace is not None else 0.0
     tails = rest + np.append(np.cumsum(v[::-1])[::-1], 0.0)
-    kept = len(v) if rank is None else checks.count("rank", rank, maximum=len(v), limit="the number of eigenvalues")
+    kept = (
+        len(v)
+        if rank is None
+        else checks.count(
+            "rank", rank, maximum=len(v), limit="the number of eigenvalues"
+        )
+    )
     target = eps * total if rank is None else (1 + eps) * tails[kept]
-    source = "jaxkern, Theorem J of ghashami2016" + (" (mean)" if delta is None else " with Markov's inequality")
+    source = "jaxkern, Theorem J of ghashami2016" + (
+        " (mean)" if delta is None else " with Markov's inequality"
+    )
     reachable, exists = share * target > rest, np.count_nonzero(v)
     for n in range(1, _MOST_STEPS if reachable and rest else len(v) + 1):
         v = np.maximum(v - v * (v / (np.sum(v) + rest)), 0)
         least = tails[n] if n < len(tails) else 0.0
-        if (n >= exists and rest == 0) or np.sum(v) + rest - least <= share * (target - least):
+        if (n >= exists and rest == 0) or np.sum(v) + rest - least <= share * (
+            target - least
+        ):
             return Plan(source, 1 - share if delta else 1.0, num_landmarks=n)
     if not reachable:
-        raise ValueError(f"eigenvalues must be more, or eps and delta larger: they leave out {rest:g} of {total:g}")
+        raise ValueError(
+            f"eigenvalues must be more, or eps and delta larger: they leave out {rest:g} of {total:g}"
+        )
     words = {"eps": share * target / rest - 1, "rank": len(v), "tail": rest / total}
-    size, bound = smallest([lambda n: bounds.pivoted_cholesky_mean(**words, num_landmarks=n)], 1.0)
+    size, bound = smallest(
+        [lambda n: bounds.pivoted_cholesky_mean(**words, num_landmarks=n)], 1.0
+    )
     return Plan(bound.source, 1 - share if delta else 1.0, num_landmarks=size)

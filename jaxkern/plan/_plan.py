@@ -64,15 +64,25 @@ def smallest_size(certificate: Callable[[int], Bound], delta: float) -> int | No
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if certifies(certificate(middle), delta) else (middle, high)
+        low, high = (
+            (low, middle) if certifies(certificate(middle), delta) else (middle, high)
+        )
     return high
 
 
-def smallest(certificates: Sequence[Callable[[int], Bound]], delta: float) -> tuple[int, Bound]:
+def smallest(
+    certificates: Sequence[Callable[[int], Bound]], delta: float
+) -> tuple[int, Bound]:
     """Return the smallest whole number at which one of the certificates holds, and the bound that says so."""
-    sizes = [(size, certificate(size)) for certificate in certificates if (size := smallest_size(certificate, delta))]
+    sizes = [
+        (size, certificate(size))
+        for certificate in certificates
+        if (size := smallest_size(certificate, delta))
+    ]
     if not sizes:
-        raise ValueError(f"eps and delta must be larger: no size below 2^53 is certified, got delta={delta:g}")
+        raise ValueError(
+            f"eps and delta must be larger: no size below 2^53 is certified, got delta={delta:g}"
+        )
     return min(sizes, key=lambda pair: pair[0])
 
 
@@ -94,5 +104,7 @@ def nonnegative(name: str, value: Any) -> np.ndarray:
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a vector of numbers, got {value!r}") from None
     if array.ndim != 1 or not np.all((array >= 0) & np.isfinite(array)):
-        raise ValueError(f"{name} must be a vector of finite numbers that are at least 0, got {value!r}")
+        raise ValueError(
+            f"{name} must be a vector of finite numbers that are at least 0, got {value!r}"
+        )
     return array

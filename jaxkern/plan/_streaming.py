@@ -11,7 +11,13 @@ from jaxkern.bounds import streaming as bounds
 from jaxkern.plan._plan import ANY_NUMBER, LARGEST, Plan, smallest
 
 
-def streaming(eps: float, delta: float, *, num_points: int | None = None, sketch_size: int | None = None) -> Plan:
+def streaming(
+    eps: float,
+    delta: float,
+    *,
+    num_points: int | None = None,
+    sketch_size: int | None = None,
+) -> Plan:
     """Plan streaming kernel PCA of paired Fourier features with |G - Gtilde|_2 <= eps n, for any kernel that has them.
 
     G is the Gram matrix of the n points of the stream and Gtilde that of their projected features. The sketch takes
@@ -46,10 +52,18 @@ def streaming(eps: float, delta: float, *, num_points: int | None = None, sketch
     True
     """
     eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
-    n = ANY_NUMBER if num_points is None else float(checks.count("num_points", num_points))
+    n = (
+        ANY_NUMBER
+        if num_points is None
+        else float(checks.count("num_points", num_points))
+    )
     if eps < 1 / LARGEST:
-        raise ValueError(f"eps must be larger: no size below 2^53 is certified, got {eps:g}")
-    least = math.floor(1 / eps) + 1  # leaves something for the features, also where 1 / eps is a whole number
+        raise ValueError(
+            f"eps must be larger: no size below 2^53 is certified, got {eps:g}"
+        )
+    least = (
+        math.floor(1 / eps) + 1
+    )  # leaves something for the features, also where 1 / eps is a whole number
     if sketch_size is not None:
         sketch_size = checks.count("sketch_size", sketch_size)
         if eps - 1 / (sketch_size + 1) <= 0:
@@ -60,11 +74,20 @@ def streaming(eps: float, delta: float, *, num_points: int | None = None, sketch
         candidates = [sketch_size]
     else:
         candidates = sorted({round(x) for x in np.geomspace(least, 8 * least, 200)})
-    found = [(rows, *smallest([functools.partial(_stream, eps, n, rows)], delta)) for rows in candidates]
+    found = [
+        (rows, *smallest([functools.partial(_stream, eps, n, rows)], delta))
+        for rows in candidates
+    ]
     rows, size, bound = min(found, key=lambda plan: plan[0] * plan[1])
     if sketch_size is None:  # fewer rows may do for the same features
         rows, bound = smallest([lambda r: _stream(eps, n, r, size)], delta)
-    return Plan(bound.source, bound.probability, num_frequencies=size, num_features=2 * size, sketch_size=rows)
+    return Plan(
+        bound.source,
+        bound.probability,
+        num_frequencies=size,
+        num_features=2 * size,
+        sketch_size=rows,
+    )
 
 
 def nystrom(eps: float, delta: float) -> Plan:
@@ -94,7 +117,9 @@ def nystrom(eps: float, delta: float) -> Plan:
     431
     """
     eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
-    size, bound = smallest([lambda c: bounds.nystrom_spectral(eps=eps, num_landmarks=c)], delta)
+    size, bound = smallest(
+        [lambda c: bounds.nystrom_spectral(eps=eps, num_landmarks=c)], delta
+    )
     return Plan(bound.source, bound.probability, num_landmarks=size)
 
 
@@ -103,4 +128,6 @@ def _stream(eps: float, num_points: float, rows: int, size: int) -> Bound:
     share = eps - 1 / (rows + 1)
     if share <= 0:
         return Bound(eps, -math.inf, False, "")
-    return bounds.streaming_gram_buffered(eps=share, num_frequencies=size, num_points=num_points, sketch_size=rows)
+    return bounds.streaming_gram_buffered(
+        eps=share, num_frequencies=size, num_points=num_points, sketch_size=rows
+    )

@@ -4,7 +4,15 @@ Every sampler returns a `Problem`: points X_i = mu_i + sqrt(Sigma_i) W_i with th
 they came from. Rows are keyed one by one, so the first rows of a larger sample are those of a smaller one.
 """
 
-from jaxkern.problems._laws import GaussianLaw, Law, RampLaw, SkewedLaw, SoftplusImageLaw, UniformImageLaw, UniformLaw
+from jaxkern.problems._laws import (
+    GaussianLaw,
+    Law,
+    RampLaw,
+    SkewedLaw,
+    SoftplusImageLaw,
+    UniformImageLaw,
+    UniformLaw,
+)
 from jaxkern.problems._problem import Problem, perturb
 from jaxkern.problems._samplers import (
     circles,

@@ -47,7 +47,10 @@ class Law(abc.ABC):
         self, key: PRNGKeyArray, *, num_points: int, dim: int, dtype: DTypeLike = float
     ) -> Float[Array, "num_points dim"]:
         """Return independent draws of W as rows, (num_points, dim)."""
-        num_points, dim = checks.count("num_points", num_points), checks.count("dim", dim)
+        num_points, dim = (
+            checks.count("num_points", num_points),
+            checks.count("dim", dim),
+        )
         checks.numbers("law", self)
         return self._rows(checks.key(key), num_points, dim, float_dtype(dtype))
 
@@ -143,7 +146,10 @@ class RampLaw(Law):
         return (1 + self.slope / 2) / self._moments()[1]
 
     def _rows(self, key: jax.Array, num_points: int, dim: int, dtype: Any) -> jax.Array:
-        slope, (mean, sd) = _cast(self.slope, dtype), (_cast(value, dtype) for value in self._moments())
+        slope, (mean, sd) = (
+            _cast(self.slope, dtype),
+            (_cast(value, dtype) for value in self._moments()),
+        )
         mass = (1 + slope / 2) * uniform_rows(key, num_points, dim, dtype)
         # The root of y + slope y^2 / 2 = mass, in the form that holds for slope 0, too.
         return (2 * mass / (1 + jnp.sqrt(1 + 2 * slope * mass)) - mean) / sd
@@ -198,7 +204,9 @@ def _cast(value: Any, dtype: Any) -> jax.Array:
 
 def uniform_rows(key: jax.Array, num_rows: int, num_cols: int, dtype: Any) -> jax.Array:
     """Return a (num_rows, num_cols) matrix uniform on [0, 1): row i depends on the key and i alone."""
-    return jax.vmap(lambda k: jax.random.uniform(k, (num_cols,), dtype))(numbered(key, num_rows))
+    return jax.vmap(lambda k: jax.random.uniform(k, (num_cols,), dtype))(
+        numbered(key, num_rows)
+    )
 
 
 @cache

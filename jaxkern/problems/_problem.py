@@ -54,7 +54,9 @@ class Problem:
             If the law of W is not Gaussian, or the mean of the kernel is not known.
         """
         if not isinstance(self.law, GaussianLaw):
-            raise ValueError(f"law must be GaussianLaw for a known mean kernel, got {type(self.law).__name__}")
+            raise ValueError(
+                f"law must be GaussianLaw for a known mean kernel, got {type(self.law).__name__}"
+            )
         return measures.mean_kernel(kernel, self.means, self.noise)
 
 
@@ -96,15 +98,27 @@ def perturb(
     means = checks.matrix("means", means)
     model = model_of(noise, means)
     if not isinstance(law, Law):
-        raise ValueError(f"law must be a law of this module, such as GaussianLaw(), got {law!r}")
+        raise ValueError(
+            f"law must be a law of this module, such as GaussianLaw(), got {law!r}"
+        )
     checks.numbers("law", law)
     if labels is None:
         labels = jnp.zeros(means.shape[:1], jnp.int32)
-    return _perturb(checks.key(key), means, model, law, checks.labels("labels", labels, size=means.shape[0]))
+    return _perturb(
+        checks.key(key),
+        means,
+        model,
+        law,
+        checks.labels("labels", labels, size=means.shape[0]),
+    )
 
 
 @jax.jit
-def _perturb(key: jax.Array, means: jax.Array, noise: Noise, law: Law, labels: jax.Array) -> Problem:
+def _perturb(
+    key: jax.Array, means: jax.Array, noise: Noise, law: Law, labels: jax.Array
+) -> Problem:
     num_points, dim = means.shape
     W = law._rows(key, num_points, noise._width(dim), means.dtype)
-    return Problem(means + noise._shape(means, W), labels.astype(jnp.int32), means, noise, law)
+    return Problem(
+        means + noise._shape(means, W), labels.astype(jnp.int32), means, noise, law
+    )

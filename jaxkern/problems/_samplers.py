@@ -58,18 +58,31 @@ def nested_spheres(
     >>> problem.points.shape, problem.labels.tolist()
     ((6, 50), [0, 1, 2, 0, 1, 2])
     """
-    num_points, dim = checks.count("num_points", num_points), checks.count("dim", dim, minimum=2)
+    num_points, dim = (
+        checks.count("num_points", num_points),
+        checks.count("dim", dim, minimum=2),
+    )
     dtype, radial = float_dtype(dtype), checks.flag("radial", radial)
     radii = _numbers("radii", radii, dtype)
     weights = _weights(weights, radii.shape[0], dtype)
     checks.non_negative("noise", noise)
     key, noise_key = jax.random.split(checks.key(key))
     means, labels = _spheres(key, radii, weights, num_points=num_points, dim=dim)
-    return perturb(noise_key, means, RadialNoise(per_point("noise", noise, means)) if radial else noise, labels=labels)
+    return perturb(
+        noise_key,
+        means,
+        RadialNoise(per_point("noise", noise, means)) if radial else noise,
+        labels=labels,
+    )
 
 
 def circles(
-    key: PRNGKeyArray, *, num_points: int = 500, radii: Any = (1.0, 3.0), noise: Any = 0.3, dtype: DTypeLike = float
+    key: PRNGKeyArray,
+    *,
+    num_points: int = 500,
+    radii: Any = (1.0, 3.0),
+    noise: Any = 0.3,
+    dtype: DTypeLike = float,
 ) -> Problem:
     """Return noisy concentric circles in the plane: `nested_spheres` with dim 2 and isotropic noise.
 
@@ -77,7 +90,15 @@ def circles(
     ----------
     key, num_points, radii, noise, dtype : as in `nested_spheres`.
     """
-    return nested_spheres(key, num_points=num_points, dim=2, radii=radii, noise=noise, radial=False, dtype=dtype)
+    return nested_spheres(
+        key,
+        num_points=num_points,
+        dim=2,
+        radii=radii,
+        noise=noise,
+        radial=False,
+        dtype=dtype,
+    )
 
 
 def cluster_in_cluster(
@@ -162,10 +183,14 @@ def gaussian_mixture(
         centers = scale * normal_rows(center_key, num_clusters, dim, dtype)
     centers = checks.matrix("centers", centers, dim=dim)
     if centers.shape[0] != num_clusters:
-        raise ValueError(f"centers must have shape ({num_clusters}, {dim}), got {centers.shape}")
+        raise ValueError(
+            f"centers must have shape ({num_clusters}, {dim}), got {centers.shape}"
+        )
     weights = _weights(weights, num_clusters, centers.dtype)
     labels, known = _labels(label_key, weights, centers, num_points=num_points)
-    return perturb(noise_key, jnp.take(known, labels, axis=0, mode="clip"), noise, labels=labels)
+    return perturb(
+        noise_key, jnp.take(known, labels, axis=0, mode="clip"), noise, labels=labels
+    )
 
 
 def random_noisy(
@@ -196,15 +221,31 @@ def random_noisy(
     -----
     Time O(n s d + d s^2), memory O(n d).
     """
-    num_points, dim, dtype = checks.count("num_points", num_points), checks.count("dim", dim), float_dtype(dtype)
-    signal_dim = checks.count("signal_dim", signal_dim, maximum=dim, limit="the dimension")
+    num_points, dim, dtype = (
+        checks.count("num_points", num_points),
+        checks.count("dim", dim),
+        float_dtype(dtype),
+    )
+    signal_dim = checks.count(
+        "signal_dim", signal_dim, maximum=dim, limit="the dimension"
+    )
     level = math.sqrt(dim) / checks.scalar("zeta", checks.positive("zeta", zeta), dtype)
     key, noise_key = jax.random.split(checks.key(key))
-    means = _signal(key, num_points=num_points, dim=dim, signal_dim=signal_dim, dtype=dtype)
+    means = _signal(
+        key, num_points=num_points, dim=dim, signal_dim=signal_dim, dtype=dtype
+    )
     return perturb(noise_key, means, IsotropicNoise(level))
 
 
-def _disc_and_ring(key: Any, num_points: int, radius: Any, ring: Any, turn: float, noise: Any, dtype: Any) -> Problem:
+def _disc_and_ring(
+    key: Any,
+    num_points: int,
+    radius: Any,
+    ring: Any,
+    turn: float,
+    noise: Any,
+    dtype: Any,
+) -> Problem:
     num_points, dtype = checks.count("num_points", num_points), float_dtype(dtype)
     checks.non_negative("noise", noise)
     edges = _numbers("radius and ring", (0.0, radius, *ring), dtype)
@@ -219,8 +260,13 @@ def _numbers(name: str, value: Any, dtype: Any) -> jax.Array:
     """Return a list of non-negative numbers as a vector of the given dtype, or raise."""
     array = checks.as_array(name, checks.non_negative(name, value))
     if array.ndim != 1 or array.shape[0] < 1:
-        raise ValueError(f"{name} must be a list of at least one number, got shape {array.shape}")
-    if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
+        raise ValueError(
+            f"{name} must be a list of at least one number, got shape {array.shape}"
+        )
+    if not (
+        jnp.issubdtype(array.dtype, jnp.floating)
+        or jnp.issubdtype(array.dtype, jnp.integer)
+    ):
         raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
     return array.astype(dtype)
 
@@ -241,22 +287,33 @@ def _labels(
     """Return the labels of points, and the clusters (R,) or (R, d): NaN if the weights are none, which no label is."""
     if weights is None:
         return jnp.arange(num_points, dtype=jnp.int32) % clusters.shape[0], clusters
-    labels = invert(weights, uniform_rows(key, num_points, 1, weights.dtype)[:, 0]).astype(jnp.int32)
+    labels = invert(
+        weights, uniform_rows(key, num_points, 1, weights.dtype)[:, 0]
+    ).astype(jnp.int32)
     return labels, clusters + 0 * mass(weights)
 
 
 @partial(jax.jit, static_argnames=("num_points", "dim"))
 def _spheres(
-    key: jax.Array, radii: jax.Array, weights: jax.Array | None, *, num_points: int, dim: int
+    key: jax.Array,
+    radii: jax.Array,
+    weights: jax.Array | None,
+    *,
+    num_points: int,
+    dim: int,
 ) -> tuple[jax.Array, jax.Array]:
     label_key, key = jax.random.split(key)
     labels, radii = _labels(label_key, weights, radii, num_points=num_points)
     rows = normal_rows(key, num_points, dim, radii.dtype)
-    return radii[labels][:, None] * (rows / jnp.sqrt(jnp.sum(rows * rows, axis=1, keepdims=True))), labels
+    return radii[labels][:, None] * (
+        rows / jnp.sqrt(jnp.sum(rows * rows, axis=1, keepdims=True))
+    ), labels
 
 
 @partial(jax.jit, static_argnames=("num_points", "turn"))
-def _plane(key: jax.Array, edges: jax.Array, *, num_points: int, turn: float) -> tuple[jax.Array, jax.Array]:
+def _plane(
+    key: jax.Array, edges: jax.Array, *, num_points: int, turn: float
+) -> tuple[jax.Array, jax.Array]:
     """Return means in the disc of radius edges[1], or in the ring between edges[2] and edges[3], and their labels.
 
     The ring is a whole one (turn 1) or its lower half (turn 1/2).
@@ -271,7 +328,9 @@ def _plane(key: jax.Array, edges: jax.Array, *, num_points: int, turn: float) ->
 
 
 @partial(jax.jit, static_argnames=("num_points", "dim", "signal_dim", "dtype"))
-def _signal(key: jax.Array, *, num_points: int, dim: int, signal_dim: int, dtype: Any) -> jax.Array:
+def _signal(
+    key: jax.Array, *, num_points: int, dim: int, signal_dim: int, dtype: Any
+) -> jax.Array:
     key_s, key_u = jax.random.split(key)
     S = normal_rows(key_s, num_points, signal_dim, dtype)
     Q, R = jnp.linalg.qr(normal_rows(key_u, dim, signal_dim, dtype))

@@ -54,29 +54,43 @@ class System:
         """Return K V for V (n, t), and a bound of its error, entry by entry."""
         return self.product_with(self.points, self.roots, V)
 
-    def product_with(self, landmarks: jax.Array, roots: jax.Array, V: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def product_with(
+        self, landmarks: jax.Array, roots: jax.Array, V: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
         """Return the same of V (m, t) for the columns of K that belong to other points with roots of their own."""
         V, unit = roots[:, None] * V, jnp.finfo(V.dtype).eps
-        values = self.roots[:, None] * _product(self.kernel, self.points, landmarks, V, terms=TERMS[V.dtype.name])
+        values = self.roots[:, None] * _product(
+            self.kernel, self.points, landmarks, V, terms=TERMS[V.dtype.name]
+        )
         error = product_error(self.kernel, self.points, landmarks, V)
         return values, self.roots[:, None] * error + unit * jnp.abs(values)
 
-    def residual(self, a: jax.Array, product: jax.Array, error: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def residual(
+        self, a: jax.Array, product: jax.Array, error: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
         """Return rho = y - K a - lambda a, and a bound of its error, of K a with a bound of its own."""
         shrunk, wanted = self.regularization * a, self.roots[:, None] * self.labels
         rho = wanted - product - shrunk
         unit = jnp.finfo(a.dtype).eps
-        return rho, error + 2 * unit * (jnp.abs(wanted) + jnp.abs(product) + jnp.abs(shrunk))
+        return rho, error + 2 * unit * (
+            jnp.abs(wanted) + jnp.abs(product) + jnp.abs(shrunk)
+        )
 
 
-def product_error(kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array) -> jax.Array:
+def product_error(
+    kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array
+) -> jax.Array:
     """Return a bound of |K(X, Y) V - what `gram_matmul` returns|, (n, t), by |K(x, y)| <= sqrt(K(x, x) K(y, y))."""
     unit = jnp.finfo(V.dtype).eps / 2
     terms = _terms(X, Y, TERMS[V.dtype.name]) + 8  # and what is rounded here
     entry = entry_error(kernel, X, Y)
-    of_rows, of_columns = (safe_sqrt(jnp.abs(kernel._diagonal(points))) for points in (X, Y))
+    of_rows, of_columns = (
+        safe_sqrt(jnp.abs(kernel._diagonal(points))) for points in (X, Y)
+    )
     # 0 times an unknown error is none.
-    each = jnp.where(V == 0, 0, (entry + terms * unit) * of_columns[:, None] * jnp.abs(V))
+    each = jnp.where(
+        V == 0, 0, (entry + terms * unit) * of_columns[:, None] * jnp.abs(V)
+    )
     return of_rows[:, None] * _up(jnp.sum(each, axis=0), Y.shape[0])[None, :]
 
 
@@ -97,10 +111,14 @@ def length(V: jax.Array) -> jax.Array:
     """Return the norms of the columns, (t,), no smaller than the exact ones."""
     largest = jnp.max(jnp.abs(V), axis=0)
     scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1)
-    return _up(scale * safe_sqrt(jnp.sum((V / scale[None, :]) ** 2, axis=0)), V.shape[0])
+    return _up(
+        scale * safe_sqrt(jnp.sum((V / scale[None, :]) ** 2, axis=0)), V.shape[0]
+    )
 
 
-def certificate(system: System, rho: jax.Array, error: jax.Array, z: Any = None, product: Any = None) -> Any:
+def certificate(
+    system: System, rho: jax.Array, error: jax.Array, z: Any = None, product: Any = None
+) -> Any:
     """Return bounds of |f - f*| and of r, (t,) each, from the residual and, where it is given, from z and K z.
 
     `product` is what `System.product` returns for z. All are first divided by a power of two, so that no square of a
@@ -117,30 +135,53 @@ def certificate(system: System, rho: jax.Array, error: jax.Array, z: Any = None,
     if z is not None:
         z, Kz, unknown = (V / scale[None, :] for V in (z, *product))
         unit = float(jnp.finfo(rho.dtype).eps)
-        unknown = jnp.where(z == 0, 0, jnp.abs(z) * unknown), unknown  # 0 times an unknown error is none
+        unknown = (
+            jnp.where(z == 0, 0, jnp.abs(z) * unknown),
+            unknown,
+        )  # 0 times an unknown error is none
         terms = jnp.abs(z * Kz) + unknown[0]
         energy = jnp.maximum(jnp.sum(z * Kz, axis=0), 0) + jnp.sum(unknown[0], axis=0)
-        energy = _up(energy, z.shape[0]) + (z.shape[0] + 16) * unit * jnp.sum(terms, axis=0)
-        energy = jnp.where(jnp.isnan(energy) & jnp.isfinite(whole), jnp.inf, energy)  # of what leaves the range
+        energy = _up(energy, z.shape[0]) + (z.shape[0] + 16) * unit * jnp.sum(
+            terms, axis=0
+        )
+        energy = jnp.where(
+            jnp.isnan(energy) & jnp.isfinite(whole), jnp.inf, energy
+        )  # of what leaves the range
         shrunk = system.regularization * z
         left = rho - shrunk
         left = jnp.abs(left) + 2 * unit * (jnp.abs(rho) + jnp.abs(shrunk))
-        other = jnp.abs(rho - Kz - shrunk) + unknown[1] + 2 * unit * (jnp.abs(rho) + jnp.abs(Kz) + jnp.abs(shrunk))
+        other = (
+            jnp.abs(rho - Kz - shrunk)
+            + unknown[1]
+            + 2 * unit * (jnp.abs(rho) + jnp.abs(Kz) + jnp.abs(shrunk))
+        )
         # Of the multiples t z the best for r, whose square is t^2 energy + |rho - t lambda z|^2 / lambda.
-        along = jnp.sum(rho * z, axis=0) / (energy + system.regularization * jnp.sum(z * z, axis=0))
+        along = jnp.sum(rho * z, axis=0) / (
+            energy + system.regularization * jnp.sum(z * z, axis=0)
+        )
         best = jnp.clip(jnp.nan_to_num(along), 0, 2)
         scaled = jnp.abs(rho - best[None, :] * shrunk)
         scaled = scaled + 3 * unit * (jnp.abs(rho) + best[None, :] * jnp.abs(shrunk))
         for factor, remaining in ((1.0, left), (best, scaled)):
-            squared = jnp.where(factor > 0, factor**2 * energy, 0) + (length(remaining) / root) ** 2
+            squared = (
+                jnp.where(factor > 0, factor**2 * energy, 0)
+                + (length(remaining) / root) ** 2
+            )
             radius = jnp.fmin(radius, _up(jnp.sqrt(squared), 8))
         distance = jnp.fmin(distance, jnp.sqrt(energy) + length(other) / (2 * root))
     distance = jnp.minimum(distance, radius)
-    return scale * _up(distance + rest / (2 * root), 8), scale * _up(radius + rest / root, 8)
+    return scale * _up(distance + rest / (2 * root), 8), scale * _up(
+        radius + rest / root, 8
+    )
 
 
 def narrowed(
-    kernel: Kernel, landmarks: jax.Array, roots: jax.Array, factor: jax.Array, regularization: jax.Array, X: jax.Array
+    kernel: Kernel,
+    landmarks: jax.Array,
+    roots: jax.Array,
+    factor: jax.Array,
+    regularization: jax.Array,
+    X: jax.Array,
 ) -> jax.Array:
     """Return s(x), (q,), no smaller than the exact one, of some rows with the Cholesky factor of their K + lambda."""
     unit = float(jnp.finfo(X.dtype).eps)
@@ -150,17 +191,27 @@ def narrowed(
     Kq = matmul(q, K)
     diagonal, own = kernel._diagonal(X), safe_sqrt(kernel._diagonal(landmarks)) * roots
     squared = diagonal - jnp.sum(q * (2 * k - Kq - regularization * q), axis=1)
-    entry = jnp.maximum(entry_error(kernel, X, landmarks), entry_error(kernel, landmarks, landmarks))
+    entry = jnp.maximum(
+        entry_error(kernel, X, landmarks), entry_error(kernel, landmarks, landmarks)
+    )
     size = safe_sqrt(diagonal) + jnp.sum(jnp.abs(q) * own[None, :], axis=1)
     squares = size**2 + regularization * jnp.sum(q * q, axis=1)
-    squared = squared + _up((entry + (2 * len(roots) + 32) * unit) * squares, len(roots))
+    squared = squared + _up(
+        (entry + (2 * len(roots) + 32) * unit) * squares, len(roots)
+    )
     # q = 0 gives K(x, x).
     most = diagonal * (1 + entry_error(kernel, X, X) + 8 * unit)
-    return _up(safe_sqrt(jnp.minimum(jnp.where(jnp.isnan(squared), jnp.inf, squared), most)), 8)
+    return _up(
+        safe_sqrt(jnp.minimum(jnp.where(jnp.isnan(squared), jnp.inf, squared), most)), 8
+    )
 
 
-def factor_of(kernel: Kernel, landmarks: jax.Array, roots: jax.Array, regularization: jax.Array) -> jax.Array:
+def factor_of(
+    kernel: Kernel, landmarks: jax.Array, roots: jax.Array, regularization: jax.Array
+) -> jax.Array:
     """Return the lower Cholesky factor of K + lambda of landmarks, with what rounding asks for on the diagonal."""
     K = roots[:, None] * _gram(kernel, landmarks) * roots[None, :]
     jitter = 4 * jnp.finfo(K.dtype).eps * jnp.trace(K)
-    return jnp.linalg.cholesky(K + (regularization + jitter) * jnp.eye(len(roots), dtype=K.dtype))
+    return jnp.linalg.cholesky(
+        K + (regularization + jitter) * jnp.eye(len(roots), dtype=K.dtype)
+    )

@@ -45,7 +45,9 @@ class Head:
 
     def __call__(self, X: Float[ArrayLike, "... d"]) -> Float[Array, ...]:
         """Return phi(X)' beta, (...) or (..., t), for X (..., d): features block by block, and m t multiply-adds."""
-        X = checks.same_dtype("X", checks.floating("X", X), "the head", self.coefficients)
+        X = checks.same_dtype(
+            "X", checks.floating("X", X), "the head", self.coefficients
+        )
         X = checks.points("X", X, dim=X.shape[-1] if X.ndim else 1)
         values = _values(self, X.reshape(-1, X.shape[-1]))
         return values.reshape(*X.shape[:-1], *self.coefficients.shape[1:])
@@ -83,7 +85,9 @@ class StreamingRidge(NamedTuple):
     finalize: Callable[..., Head]
 
 
-def streaming_ridge(phi: FeatureMap, *, num_outputs: int | None = None) -> StreamingRidge:
+def streaming_ridge(
+    phi: FeatureMap, *, num_outputs: int | None = None
+) -> StreamingRidge:
     """Return (init, update, merge, finalize) of ridge regression on the features phi(x) of a stream of points.
 
     - `init(dtype=None)` -> RidgeState, by default of the dtype of phi's parameters;
@@ -117,33 +121,52 @@ def streaming_ridge(phi: FeatureMap, *, num_outputs: int | None = None) -> Strea
     outputs = () if num_outputs is None else (checks.count("num_outputs", num_outputs),)
 
     def init(dtype: Any = None) -> RidgeState:
-        zero = checks.floating("dtype", jnp.zeros((m, m), _dtype(phi) if dtype is None else dtype))
-        return RidgeState(zero, *(jnp.zeros(shape, zero.dtype) for shape in ((m, *outputs), outputs, (2,))))
+        zero = checks.floating(
+            "dtype", jnp.zeros((m, m), _dtype(phi) if dtype is None else dtype)
+        )
+        return RidgeState(
+            zero,
+            *(jnp.zeros(shape, zero.dtype) for shape in ((m, *outputs), outputs, (2,))),
+        )
 
     def update(state: RidgeState, X: Any, y: Any, weights: Any = None) -> RidgeState:
         state = _own("state", state)
-        X = checks.same_dtype("X", checks.matrix("X", X, min_rows=0), "the state", state.gram)
+        X = checks.same_dtype(
+            "X", checks.matrix("X", X, min_rows=0), "the state", state.gram
+        )
         y = checks.same_dtype("y", checks.floating("y", y), "the state", state.gram)
         if y.shape != (X.shape[0], *outputs):
-            raise ValueError(f"y must have shape {(X.shape[0], *outputs)} for X {X.shape}, got {y.shape}")
+            raise ValueError(
+                f"y must have shape {(X.shape[0], *outputs)} for X {X.shape}, got {y.shape}"
+            )
         weights = checks.weights(weights, "X", X, some=False)
         return state if X.shape[0] == 0 else _update(state, phi, X, y, weights)
 
     def merge(a: RidgeState, b: RidgeState) -> RidgeState:
         a, b = _own("a", a), _own("b", b)
         both = jax.tree.map(jnp.add, a, b)
-        return dataclasses.replace(both, weight=_add(_add(a.weight, b.weight[0]), b.weight[1]))
+        return dataclasses.replace(
+            both, weight=_add(_add(a.weight, b.weight[0]), b.weight[1])
+        )
 
     def finalize(state: RidgeState, *, regularization: Any) -> Head:
         state = _own("state", state)
-        given = checks.scalar("regularization", checks.positive("regularization", regularization), state.gram.dtype)
+        given = checks.scalar(
+            "regularization",
+            checks.positive("regularization", regularization),
+            state.gram.dtype,
+        )
         return Head(phi, *_solve(state, given))
 
     def _own(name: str, state: Any) -> RidgeState:
         if not isinstance(state, RidgeState):
-            raise ValueError(f"{name} must be a RidgeState, got {type(state).__name__}; pass what init returns")
+            raise ValueError(
+                f"{name} must be a RidgeState, got {type(state).__name__}; pass what init returns"
+            )
         if (shape := state.products.shape) != (m, *outputs):
-            raise ValueError(f"{name} must be a state of this stream, with products {(m, *outputs)}, got {shape}")
+            raise ValueError(
+                f"{name} must be a state of this stream, with products {(m, *outputs)}, got {shape}"
+            )
         return state
 
     return StreamingRidge(init, update, merge, finalize)
@@ -191,7 +214,9 @@ def head(
     weights = checks.weights(weights, "X", X)
     weights = None if weights is None else weights + 0 * mass(weights)
     ridge = streaming_ridge(phi, num_outputs=y.shape[1] if y.ndim > 1 else None)
-    return ridge.finalize(ridge.update(ridge.init(X.dtype), X, y, weights), regularization=regularization)
+    return ridge.finalize(
+        ridge.update(ridge.init(X.dtype), X, y, weights), regularization=regularization
+    )
 
 
 @pytree
@@ -213,14 +238,18 @@ class CertifiedHead:
     dual: Any
     training_bound: jax.Array
 
-    def with_bounds(self, X: Float[ArrayLike, "q d"]) -> tuple[Float[Array, " q"], Float[Array, " q"]]:
+    def with_bounds(
+        self, X: Float[ArrayLike, "q d"]
+    ) -> tuple[Float[Array, " q"], Float[Array, " q"]]:
         """Return head(x) and bounds of |head(x) - f*(x)|, (q,) or (q, t) each, at points (q, d).
 
         They are bounds of these numbers, rounding included: in another program a map may round in another way. They
         take q n kernel evaluations, and q l^2 multiply-adds for l landmarks, beyond the head.
         """
         values, near, bounds = self.head(X), self.dual(X), self.dual.bound_at(X)
-        return values, (jnp.abs(values - near) + bounds) * (1 + 4 * float(jnp.finfo(bounds.dtype).eps))
+        return values, (jnp.abs(values - near) + bounds) * (
+            1 + 4 * float(jnp.finfo(bounds.dtype).eps)
+        )
 
 
 def certified_head(
@@ -272,12 +301,21 @@ def certified_head(
     True
     """
     if not isinstance(head, Head):
-        raise ValueError(f"head must be a Head, got {type(head).__name__}; pass what regression.head returns")
+        raise ValueError(
+            f"head must be a Head, got {type(head).__name__}; pass what regression.head returns"
+        )
     key, system, flat = _arguments(key, kernel, X, y, head.regularization, weights)
     checks.same_dtype("X", system.points, "the head", head.coefficients)
     if head.coefficients.shape[1:] != (() if flat else system.labels.shape[1:]):
-        raise ValueError(f"y must have one column for each output of the head, {head.coefficients.shape[1:]}")
-    count = checks.count("num_landmarks", num_landmarks, maximum=system.points.shape[0], limit="the number of points")
+        raise ValueError(
+            f"y must have one column for each output of the head, {head.coefficients.shape[1:]}"
+        )
+    count = checks.count(
+        "num_landmarks",
+        num_landmarks,
+        maximum=system.points.shape[0],
+        limit="the number of points",
+    )
     dual, training = _certified(key, head, system, num_landmarks=count)
     return CertifiedHead(head, _flat(dual, flat), training[0] if flat else training)
 
@@ -285,11 +323,18 @@ def certified_head(
 @jax.jit
 def _values(head: Head, X: jax.Array) -> jax.Array:
     coefficients = head.coefficients.reshape(head.coefficients.shape[0], -1)
-    return by_blocks(lambda own, rows: matmul(own[0](rows), own[1]), (head.features, coefficients), X, block_size=BLOCK)
+    return by_blocks(
+        lambda own, rows: matmul(own[0](rows), own[1]),
+        (head.features, coefficients),
+        X,
+        block_size=BLOCK,
+    )
 
 
 @jax.jit
-def _update(state: RidgeState, phi: Any, X: jax.Array, y: jax.Array, weights: jax.Array | None) -> RidgeState:
+def _update(
+    state: RidgeState, phi: Any, X: jax.Array, y: jax.Array, weights: jax.Array | None
+) -> RidgeState:
     n = X.shape[0]
     y = y.reshape(n, -1)
     if weights is None:
@@ -299,8 +344,15 @@ def _update(state: RidgeState, phi: Any, X: jax.Array, y: jax.Array, weights: ja
         X = jnp.where((weights == 0)[:, None], X[jnp.argmax(weights)], X)
         y = jnp.where((weights == 0)[:, None], 0, y)
 
-    def term(phi: Any, X: jax.Array, y: jax.Array, weights: jax.Array) -> tuple[jax.Array, ...]:
-        Z = checks.same_dtype("phi(X)", checks.matrix("phi(X)", phi(X), dim=len(state.gram)), "the state", state.gram)
+    def term(
+        phi: Any, X: jax.Array, y: jax.Array, weights: jax.Array
+    ) -> tuple[jax.Array, ...]:
+        Z = checks.same_dtype(
+            "phi(X)",
+            checks.matrix("phi(X)", phi(X), dim=len(state.gram)),
+            "the state",
+            state.gram,
+        )
         root = jnp.sqrt(weights)[:, None]
         Z, y = jnp.where(root == 0, 0, root * Z), root * y
         return matmul(Z.T, Z), matmul(Z.T, y), jnp.sum(y * y, axis=0)
@@ -317,20 +369,30 @@ def _solve(state: RidgeState, regularization: jax.Array) -> tuple[jax.Array, ...
     """Return the coefficients, the regularization, the residual and the weight of a head."""
     jitter = jnp.finfo(state.gram.dtype).eps * jnp.trace(state.gram)
     shift = (regularization + jitter) * jnp.eye(len(state.gram), dtype=state.gram.dtype)
-    beta = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(state.gram + shift, lower=True), state.products)
-    left = state.squares - jnp.sum(beta * (2 * state.products - matmul(state.gram, beta)), axis=0)
+    beta = jax.scipy.linalg.cho_solve(
+        jax.scipy.linalg.cho_factor(state.gram + shift, lower=True), state.products
+    )
+    left = state.squares - jnp.sum(
+        beta * (2 * state.products - matmul(state.gram, beta)), axis=0
+    )
     return beta, regularization, jnp.maximum(left, 0), jnp.sum(state.weight)
 
 
 @partial(jax.jit, static_argnames="num_landmarks")
-def _certified(key: jax.Array, head: Head, system: System, *, num_landmarks: int) -> tuple[Ridge, jax.Array]:
+def _certified(
+    key: jax.Array, head: Head, system: System, *, num_landmarks: int
+) -> tuple[Ridge, jax.Array]:
     roots, regularization = system.roots[:, None], system.regularization
     unit = float(jnp.finfo(system.points.dtype).eps)
     first = roots * (system.labels - _values(head, system.points)) / regularization
     rho, error = system.residual(first, *system.product(first))
     # The rest is fitted on landmarks; what that leaves of it is added to the dual vector.
-    rest = dataclasses.replace(system, labels=jnp.where(roots > 0, rho / jnp.where(roots > 0, roots, 1), 0))
-    fit = _ridge(key, rest, num_landmarks=num_landmarks, choice="uniform", certified=False)
+    rest = dataclasses.replace(
+        system, labels=jnp.where(roots > 0, rho / jnp.where(roots > 0, roots, 1), 0)
+    )
+    fit = _ridge(
+        key, rest, num_landmarks=num_landmarks, choice="uniform", certified=False
+    )
     second = first + (rho - roots * _predict(fit, system.points)) / regularization
     new = system.residual(second, *system.product(second))
     better = length(new[0]) < length(rho)
@@ -338,7 +400,9 @@ def _certified(key: jax.Array, head: Head, system: System, *, num_landmarks: int
     rho, error = jnp.where(better, new[0], rho), jnp.where(better, new[1], error)
     distance, radius = certificate(system, rho, error)
     # sqrt(w_i) (head - f*)(x_i) = regularization (a* - first)_i, and |regularization (a* - a)| <= |rho|.
-    moved = regularization * (jnp.abs(a - first) + 4 * unit * (jnp.abs(a) + jnp.abs(first)))
+    moved = regularization * (
+        jnp.abs(a - first) + 4 * unit * (jnp.abs(a) + jnp.abs(first))
+    )
     training = length(rho) + length(error) + length(moved)
     dual = dataclasses.replace(
         fit, points=system.points, coefficients=roots * a, distance_bound=distance, radius=radius,

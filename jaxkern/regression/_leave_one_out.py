@@ -55,28 +55,51 @@ def leave_one_out(
     of a path has the least mean square; for lengthscales see `docs/prediction.md`. Source: rasmussen2006, (5.12).
     """
     single = np.ndim(regularization) == 0
-    _, system, flat = _arguments(jax.random.key(0), kernel, X, y, regularization if single else 1.0, weights)
+    _, system, flat = _arguments(
+        jax.random.key(0), kernel, X, y, regularization if single else 1.0, weights
+    )
     shifts = system.regularization[None]
     if not single:
-        for one in regularization if isinstance(regularization, list | tuple | np.ndarray) else ():
+        for one in (
+            regularization
+            if isinstance(regularization, list | tuple | np.ndarray)
+            else ()
+        ):
             checks.positive("regularization", one)
-        shifts = checks.vector("regularization", regularization).astype(system.points.dtype)
+        shifts = checks.vector("regularization", regularization).astype(
+            system.points.dtype
+        )
     if landmarks is not None:
         landmarks = checks.matrix("landmarks", landmarks, dim=system.points.shape[1])
         checks.same_dtype("landmarks", landmarks, "X", system.points)
     found = _residuals(system, shifts, landmarks, single=single)
-    return found[(0 if single else slice(None), slice(None), 0 if flat else slice(None))]
+    return found[
+        (0 if single else slice(None), slice(None), 0 if flat else slice(None))
+    ]
 
 
 @partial(jax.jit, static_argnames="single")
-def _residuals(system: System, shifts: jax.Array, landmarks: Any, *, single: bool) -> jax.Array:
+def _residuals(
+    system: System, shifts: jax.Array, landmarks: Any, *, single: bool
+) -> jax.Array:
     """Return (r, n, t)."""
-    kernel, X, roots, resolved = system.kernel, system.points, system.roots, _of_one if single else _of_path
-    shifts, wanted = jnp.where(shifts > 0, shifts, jnp.nan), roots[:, None] * system.labels
+    kernel, X, roots, resolved = (
+        system.kernel,
+        system.points,
+        system.roots,
+        _of_one if single else _of_path,
+    )
+    shifts, wanted = (
+        jnp.where(shifts > 0, shifts, jnp.nan),
+        roots[:, None] * system.labels,
+    )
     if landmarks is None:
         K = roots[:, None] * _gram(kernel, X) * roots[None, :]
         solved, forms = resolved(K, jnp.eye(X.shape[0], dtype=X.dtype), wanted, shifts)
-        left, rest = shifts[:, None, None] * solved, shifts[:, None] * forms  # y - H y and 1 - H_ii
+        left, rest = (
+            shifts[:, None, None] * solved,
+            shifts[:, None] * forms,
+        )  # y - H y and 1 - H_ii
     else:
         head = System(kernel, X, roots, system.labels, jnp.min(shifts))
         projection = _projection(head, landmarks, jnp.ones_like(landmarks[:, 0]))
@@ -88,22 +111,33 @@ def _residuals(system: System, shifts: jax.Array, landmarks: Any, *, single: boo
     return inverse[None, :, None] * left / ((1 - share) + share * rest)[:, :, None]
 
 
-def _of_one(A: jax.Array, B: jax.Array, Y: jax.Array, shifts: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _of_one(
+    A: jax.Array, B: jax.Array, Y: jax.Array, shifts: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return what `_of_path` does, for one shift."""
     L = jnp.linalg.cholesky(A + shifts[0] * jnp.eye(A.shape[0], dtype=A.dtype))
     half = jax.scipy.linalg.solve_triangular(L, B.T, lower=True)
-    return jax.scipy.linalg.cho_solve((L, True), Y)[None], jnp.sum(half * half, axis=0)[None]
+    return jax.scipy.linalg.cho_solve((L, True), Y)[None], jnp.sum(half * half, axis=0)[
+        None
+    ]
 
 
 @jax.custom_jvp
-def _of_path(A: jax.Array, B: jax.Array, Y: jax.Array, shifts: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _of_path(
+    A: jax.Array, B: jax.Array, Y: jax.Array, shifts: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return G Y, (r, m, t), and b' G b of the rows b of B, (r, n), for G = (A + shift)^{-1} and A (m, m) PSD."""
     solved, forms, *_ = _resolved(*eigh(A), B, Y, shifts)
     return solved, forms
 
 
-def _resolved(values: Any, vectors: Any, B: jax.Array, Y: jax.Array, shifts: jax.Array) -> tuple[jax.Array, ...]:
-    inverse, turned = 1 / (jnp.maximum(values, 0)[None, :] + shifts[:, None]), matmul(B, vectors)
+def _resolved(
+    values: Any, vectors: Any, B: jax.Array, Y: jax.Array, shifts: jax.Array
+) -> tuple[jax.Array, ...]:
+    inverse, turned = (
+        1 / (jnp.maximum(values, 0)[None, :] + shifts[:, None]),
+        matmul(B, vectors),
+    )
     solved = matmul(vectors, inverse[:, :, None] * matmul(vectors.T, Y)[None])
     return solved, matmul(inverse, (turned * turned).T), inverse, turned
 
@@ -114,13 +148,20 @@ def _of_path_jvp(primals: Any, tangents: Any) -> Any:
     (A, B, Y, shifts), (dA, dB, dY, dshifts) = primals, tangents
     values, vectors = eigh(A)
     solved, forms, inverse, turned = _resolved(values, vectors, B, Y, shifts)
-    moved, slid = matmul(matmul(vectors.T, (dA + dA.T) / 2), vectors), matmul(dB, vectors)
+    moved, slid = (
+        matmul(matmul(vectors.T, (dA + dA.T) / 2), vectors),
+        matmul(dB, vectors),
+    )
 
     @partial(jax.checkpoint, prevent_cse=False)
     def one(inputs: Any) -> tuple[jax.Array, jax.Array]:
         inverse, solved, dshift = inputs
         W = turned * inverse[None, :]
-        change = matmul(vectors.T, dY - dshift * solved) - matmul(moved, matmul(vectors.T, solved))
-        return matmul(vectors, inverse[:, None] * change), jnp.sum(W * (2 * slid - matmul(W, moved) - dshift * W), 1)
+        change = matmul(vectors.T, dY - dshift * solved) - matmul(
+            moved, matmul(vectors.T, solved)
+        )
+        return matmul(vectors, inverse[:, None] * change), jnp.sum(
+            W * (2 * slid - matmul(W, moved) - dshift * W), 1
+        )
 
     return (solved, forms), lax.map(one, (inverse, solved, dshifts))

@@ -28,7 +28,13 @@ from jaxkern.regression._certificate import (
     narrowed,
     product_error,
 )
-from jaxkern.regression._span import _factor, _normal_equations, _preconditioner, _solved, _span
+from jaxkern.regression._span import (
+    _factor,
+    _normal_equations,
+    _preconditioner,
+    _solved,
+    _span,
+)
 
 STEPS = 5
 """Steps of conjugate gradients between two residuals that are computed anew."""
@@ -148,9 +154,17 @@ def ridge(
     (True, (3,), (3,))
     """
     key, system, flat = _arguments(key, kernel, X, y, regularization, weights)
-    count = checks.count("num_landmarks", num_landmarks, maximum=system.points.shape[0], limit="the number of points")
+    count = checks.count(
+        "num_landmarks",
+        num_landmarks,
+        maximum=system.points.shape[0],
+        limit="the number of points",
+    )
     certified, choice = checks.flag("certified", certified), _choice(landmarks)
-    return _flat(_ridge(key, system, num_landmarks=count, choice=choice, certified=certified), flat)
+    return _flat(
+        _ridge(key, system, num_landmarks=count, choice=choice, certified=certified),
+        flat,
+    )
 
 
 def ridge_to(
@@ -205,41 +219,72 @@ def ridge_to(
     (True, True)
     """
     key, system, flat = _arguments(key, kernel, X, y, regularization, weights)
-    count = checks.count("num_landmarks", num_landmarks, maximum=system.points.shape[0], limit="the number of points")
+    count = checks.count(
+        "num_landmarks",
+        num_landmarks,
+        maximum=system.points.shape[0],
+        limit="the number of points",
+    )
     most = checks.count("max_products", max_products, minimum=STEPS + 5)
-    tolerance = checks.scalar("tolerance", checks.positive("tolerance", tolerance), system.points.dtype)
+    tolerance = checks.scalar(
+        "tolerance", checks.positive("tolerance", tolerance), system.points.dtype
+    )
     choice = _choice(landmarks)
-    return _flat(_ridge_to(key, system, tolerance, num_landmarks=count, choice=choice, max_products=most), flat)
+    return _flat(
+        _ridge_to(
+            key,
+            system,
+            tolerance,
+            num_landmarks=count,
+            choice=choice,
+            max_products=most,
+        ),
+        flat,
+    )
 
 
-def _arguments(key: Any, kernel: Any, X: Any, y: Any, regularization: Any, weights: Any) -> tuple[Any, System, bool]:
+def _arguments(
+    key: Any, kernel: Any, X: Any, y: Any, regularization: Any, weights: Any
+) -> tuple[Any, System, bool]:
     key, kernel, X = checks.key(key), psd_kernel(kernel), checks.matrix("X", X)
     weights = checks.weights(weights, "X", X)
     labels = checks.same_dtype("y", checks.floating("y", y), "X", X)
     if labels.ndim not in (1, 2) or labels.shape[0] != X.shape[0] or 0 in labels.shape:
-        raise ValueError(f"y must have shape ({X.shape[0]},) or ({X.shape[0]}, t) for X {X.shape}, got {labels.shape}")
+        raise ValueError(
+            f"y must have shape ({X.shape[0]},) or ({X.shape[0]}, t) for X {X.shape}, got {labels.shape}"
+        )
     flat = labels.ndim == 1
     labels = labels[:, None] if flat else labels
-    regularization = checks.scalar("regularization", checks.positive("regularization", regularization), X.dtype)
+    regularization = checks.scalar(
+        "regularization", checks.positive("regularization", regularization), X.dtype
+    )
     if weights is None:
         roots = jnp.ones(X.shape[0], X.dtype)
     else:
         X, labels, roots = _weighted(X, labels, weights)
-    known = not isinstance(labels, jax.core.Tracer) and labels.is_fully_addressable  # by one process
+    known = (
+        not isinstance(labels, jax.core.Tracer) and labels.is_fully_addressable
+    )  # by one process
     if known and not np.isfinite(np.asarray(labels)).all():
-        raise ValueError("y must be finite, got a NaN or an infinity; leave these rows out, or give them weight 0")
+        raise ValueError(
+            "y must be finite, got a NaN or an infinity; leave these rows out, or give them weight 0"
+        )
     return key, System(kernel, X, roots, labels, regularization), flat
 
 
 @jax.jit
-def _weighted(X: jax.Array, labels: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _weighted(
+    X: jax.Array, labels: jax.Array, weights: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     roots = safe_sqrt(weights) + 0 * mass(weights)
     return present(X, weights), jnp.where((weights > 0)[:, None], labels, 0), roots
 
 
 def _choice(landmarks: Any) -> str:
     if landmarks not in ("uniform", "pivoted_cholesky"):
-        raise ValueError(f"landmarks must be uniform or pivoted_cholesky, got {landmarks!r}")
+        raise ValueError(
+            f"landmarks must be uniform or pivoted_cholesky, got {landmarks!r}"
+        )
     return str(landmarks)
 
 
@@ -249,28 +294,43 @@ def _flat(found: Ridge, flat: bool) -> Ridge:
         return found
     names = ("coefficients", "distance_bound", "radius", "training_bound")
     own = {name: getattr(found, name)[..., 0] for name in names}
-    return Ridge(**{name: own.get(name, getattr(found, name)) for name in Ridge.__dataclass_fields__})
+    return Ridge(
+        **{
+            name: own.get(name, getattr(found, name))
+            for name in Ridge.__dataclass_fields__
+        }
+    )
 
 
 @partial(jax.jit, static_argnames=("num_landmarks", "choice", "certified"))
-def _ridge(key: jax.Array, system: System, *, num_landmarks: int, choice: str, certified: bool) -> Ridge:
+def _ridge(
+    key: jax.Array, system: System, *, num_landmarks: int, choice: str, certified: bool
+) -> Ridge:
     span = _span(key, system, num_landmarks, choice)
     _, chosen, landmarks, roots, projection, *_ = span
     ZZ, Zy = _normal_equations(system, span)
-    solved = jax.scipy.linalg.cho_solve((_factor(ZZ, span, system.regularization), True), Zy)
+    solved = jax.scipy.linalg.cho_solve(
+        (_factor(ZZ, span, system.regularization), True), Zy
+    )
     coefficients = matmul(projection.T, solved)
     factor = factor_of(system.kernel, landmarks, roots, system.regularization)
     nothing = jnp.full(Zy.shape[1], jnp.nan, Zy.dtype)
     distance, radius, training = nothing, nothing, nothing
     if certified:
-        a = jnp.where(roots[:, None] > 0, coefficients / jnp.where(roots > 0, roots, 1)[:, None], 0)
+        a = jnp.where(
+            roots[:, None] > 0,
+            coefficients / jnp.where(roots > 0, roots, 1)[:, None],
+            0,
+        )
         # What f is by a: a coefficient, divided and multiplied again, is rounded twice.
         product, error = system.product_with(landmarks, roots, a)
         rows = jnp.zeros_like(system.labels).at[chosen].add(a)
         rho, error = system.residual(rows, product, error)
         z = rho / system.regularization
         distance, radius = certificate(system, rho, error, z, system.product(z))
-        training = jnp.minimum(length(rho) + length(error), jnp.sqrt(system.regularization) * radius)
+        training = jnp.minimum(
+            length(rho) + length(error), jnp.sqrt(system.regularization) * radius
+        )
     return Ridge(
         system.kernel, landmarks, coefficients, landmarks, roots, factor, system.regularization, distance, radius,
         training, jnp.asarray(int(certified), jnp.int32), jnp.asarray(True),
@@ -279,16 +339,26 @@ def _ridge(key: jax.Array, system: System, *, num_landmarks: int, choice: str, c
 
 @partial(jax.jit, static_argnames=("num_landmarks", "choice", "max_products"))
 def _ridge_to(
-    key: jax.Array, system: System, tolerance: jax.Array, *, num_landmarks: int, choice: str, max_products: int
+    key: jax.Array,
+    system: System,
+    tolerance: jax.Array,
+    *,
+    num_landmarks: int,
+    choice: str,
+    max_products: int,
 ) -> Ridge:
-    from jax.scipy.sparse.linalg import cg  # which loads modules that nothing else needs
+    from jax.scipy.sparse.linalg import (
+        cg,
+    )  # which loads modules that nothing else needs
 
     span = _span(key, system, num_landmarks, choice)
     landmarks, roots, regularization = span.points, span.roots, system.regularization
     preconditioned = partial(_solved, regularization, *_preconditioner(system, span))
 
     def applied(V: jax.Array) -> jax.Array:
-        KV = _product(system.kernel, system.points, system.points, system.roots[:, None] * V)
+        KV = _product(
+            system.kernel, system.points, system.points, system.roots[:, None] * V
+        )
         return system.roots[:, None] * KV + regularization * V
 
     def judged(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -297,7 +367,10 @@ def _ridge_to(
 
     def open_(state: Any) -> jax.Array:
         *_, size, products, falls = state
-        reached = jnp.max(size) * jnp.maximum(1, 1 / (2 * jnp.sqrt(regularization))) <= tolerance
+        reached = (
+            jnp.max(size) * jnp.maximum(1, 1 / (2 * jnp.sqrt(regularization)))
+            <= tolerance
+        )
         return ~reached & falls & (products + STEPS + 3 <= max_products)
 
     def step(state: Any) -> Any:
@@ -306,13 +379,17 @@ def _ridge_to(
         moved = a + change
         new = judged(moved)
         falls = jnp.max(new[2]) < jnp.max(size)  # until it is rounding
-        kept = jax.tree.map(lambda x, y: jnp.where(falls, x, y), (moved, *new), (a, rho, error, size))
+        kept = jax.tree.map(
+            lambda x, y: jnp.where(falls, x, y), (moved, *new), (a, rho, error, size)
+        )
         return (*kept, products + STEPS + 2, falls)
 
     start = preconditioned(system.roots[:, None] * system.labels)
     state = (start, *judged(start), jnp.asarray(1, jnp.int32), jnp.asarray(True))
     a, rho, error, size, products, _ = lax.while_loop(open_, step, state)
-    a = a + 0 * size[None, :]  # where a point is infinite its kernel is 0, and the start is a number
+    a = (
+        a + 0 * size[None, :]
+    )  # where a point is infinite its kernel is 0, and the start is a number
     z = preconditioned(rho)
     distance, radius = certificate(system, rho, error, z, system.product(z))
     training = jnp.minimum(size, jnp.sqrt(regularization) * radius)
@@ -333,7 +410,10 @@ def _bound_at(f: Ridge, X: jax.Array) -> jax.Array:
     flat = f.coefficients.ndim == 1
     coefficients = f.coefficients[:, None] if flat else f.coefficients
     narrow = narrowed(f.kernel, f.landmarks, f.roots, f.factor, f.regularization, X)
-    radius, distance = jnp.atleast_1d(f.radius)[None, :], jnp.atleast_1d(f.distance_bound)[None, :]
+    radius, distance = (
+        jnp.atleast_1d(f.radius)[None, :],
+        jnp.atleast_1d(f.distance_bound)[None, :],
+    )
     entry = entry_error(f.kernel, X, X) + 8 * float(jnp.finfo(X.dtype).eps)
     largest = safe_sqrt(f.kernel._diagonal(X))[:, None] * (1 + entry)
     found = jnp.minimum(narrow[:, None] * radius, largest * distance)

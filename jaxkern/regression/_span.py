@@ -46,11 +46,17 @@ def _span(key: jax.Array, system: System, num_landmarks: int, choice: str) -> _S
     if choice == "uniform":
         count = jnp.sum(weights > 0, dtype=jnp.int32)
         chosen = at[_uniform_indices(key, count, num_landmarks, weights[at])]
-        roots = jnp.where(lax.iota(jnp.int32, num_landmarks) < count, system.roots[chosen], 0)
+        roots = jnp.where(
+            lax.iota(jnp.int32, num_landmarks) < count, system.roots[chosen], 0
+        )
         points = system.points[chosen]
-        return _Span(at, chosen, points, roots, _projection(system, points, roots), eye, None)
+        return _Span(
+            at, chosen, points, roots, _projection(system, points, roots), eye, None
+        )
     kernel, X = system.kernel, system.points[at]
-    pivots, factor, residual = _pivots(key, kernel, X, lax.stop_gradient(weights[at]), num_landmarks=num_landmarks)
+    pivots, factor, residual = _pivots(
+        key, kernel, X, lax.stop_gradient(weights[at]), num_landmarks=num_landmarks
+    )
     L, points = factor[pivots], X[pivots]
     fine = jnp.diag(L) > 0  # nothing but rounding is left where it is not
     L = jnp.where(fine[:, None] & fine[None, :], L, eye)
@@ -58,7 +64,15 @@ def _span(key: jax.Array, system: System, num_landmarks: int, choice: str) -> _S
     projection = jnp.where(fine[:, None], projection, 0) + 0 * jnp.sum(residual)
     Z, inner = _moving(kernel, X, points, projection, factor)
     chosen = at[pivots]
-    return _Span(at, chosen, points, jnp.where(fine, system.roots[chosen], 0), projection, inner, Z)
+    return _Span(
+        at,
+        chosen,
+        points,
+        jnp.where(fine, system.roots[chosen], 0),
+        projection,
+        inner,
+        Z,
+    )
 
 
 @jax.custom_jvp
@@ -77,8 +91,12 @@ def _moving(
 def _moving_jvp(primals: Any, tangents: Any) -> Any:
     P = primals[3]
 
-    def known(kernel: Any, X: jax.Array, landmarks: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return _product(kernel, X, landmarks, P.T), matmul(P, _product(kernel, landmarks, landmarks, P.T))
+    def known(
+        kernel: Any, X: jax.Array, landmarks: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        return _product(kernel, X, landmarks, P.T), matmul(
+            P, _product(kernel, landmarks, landmarks, P.T)
+        )
 
     return _moving(*primals), jax.jvp(known, primals[:3], tangents[:3])[1]
 
@@ -90,10 +108,20 @@ def _projection(system: System, landmarks: jax.Array, roots: jax.Array) -> jax.A
     """
     exist = (roots > 0).astype(roots.dtype)
     K = exist[:, None] * _gram(system.kernel, landmarks) * exist[None, :]
-    least = SHIFT * system.regularization * jnp.sum(exist) / jnp.maximum(jnp.sum(system.roots**2), 1)
+    least = (
+        SHIFT
+        * system.regularization
+        * jnp.sum(exist)
+        / jnp.maximum(jnp.sum(system.roots**2), 1)
+    )
     shift = jnp.maximum(least, 4 * jnp.finfo(K.dtype).eps * jnp.trace(K))
     eye = jnp.eye(len(roots), dtype=K.dtype)
-    return jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(K + shift * eye), eye, lower=True) * exist[None, :]
+    return (
+        jax.scipy.linalg.solve_triangular(
+            jnp.linalg.cholesky(K + shift * eye), eye, lower=True
+        )
+        * exist[None, :]
+    )
 
 
 def _normal_equations(system: System, span: _Span) -> tuple[jax.Array, jax.Array]:
@@ -103,13 +131,17 @@ def _normal_equations(system: System, span: _Span) -> tuple[jax.Array, jax.Array
         Z = scaled * span.features
         return _own_product(Z), matmul(Z.T, scaled * system.labels[span.at])
 
-    def term(phi: Any, points: jax.Array, roots: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def term(
+        phi: Any, points: jax.Array, roots: jax.Array, labels: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
         kernel, landmarks, projection = phi
         Z = roots[:, None] * _product(kernel, points, landmarks, projection.T)
         return _own_product(Z), matmul(Z.T, roots[:, None] * labels)
 
     phi = system.kernel, span.points, span.projection
-    return sum_by_blocks(term, phi, system.points, system.roots, system.labels, block_size=BLOCK)
+    return sum_by_blocks(
+        term, phi, system.points, system.roots, system.labels, block_size=BLOCK
+    )
 
 
 def _own_product(Z: jax.Array) -> jax.Array:
@@ -117,8 +149,13 @@ def _own_product(Z: jax.Array) -> jax.Array:
     width = Z.shape[1]
     if width < 256:
         return matmul(Z.T, Z)
-    upper = [matmul(Z[:, i : i + -(-width // 4)].T, Z[:, i:]) for i in range(0, width, -(-width // 4))]
-    found = jnp.concatenate([jnp.pad(part, ((0, 0), (width - part.shape[1], 0))) for part in upper])
+    upper = [
+        matmul(Z[:, i : i + -(-width // 4)].T, Z[:, i:])
+        for i in range(0, width, -(-width // 4))
+    ]
+    found = jnp.concatenate(
+        [jnp.pad(part, ((0, 0), (width - part.shape[1], 0))) for part in upper]
+    )
     above = jnp.triu(found)
     return above + jnp.triu(found, 1).T
 
@@ -126,7 +163,9 @@ def _own_product(Z: jax.Array) -> jax.Array:
 def _factor(ZZ: jax.Array, span: _Span, regularization: jax.Array) -> jax.Array:
     """Return the lower Cholesky factor of Z' Z + lambda, with what rounding asks for on the diagonal."""
     jitter = jnp.finfo(ZZ.dtype).eps * jnp.trace(ZZ)
-    return jnp.linalg.cholesky(ZZ + regularization * span.inner + jitter * jnp.eye(len(ZZ), dtype=ZZ.dtype))
+    return jnp.linalg.cholesky(
+        ZZ + regularization * span.inner + jitter * jnp.eye(len(ZZ), dtype=ZZ.dtype)
+    )
 
 
 def _preconditioner(system: System, span: _Span) -> tuple[jax.Array, jax.Array]:
@@ -139,6 +178,10 @@ def _preconditioner(system: System, span: _Span) -> tuple[jax.Array, jax.Array]:
     return Z, _factor(_own_product(Z), span, system.regularization)
 
 
-def _solved(regularization: jax.Array, Z: jax.Array, factor: jax.Array, V: jax.Array) -> jax.Array:
+def _solved(
+    regularization: jax.Array, Z: jax.Array, factor: jax.Array, V: jax.Array
+) -> jax.Array:
     """Return (Z Z' + lambda)^{-1} V."""
-    return (V - matmul(Z, jax.scipy.linalg.cho_solve((factor, True), matmul(Z.T, V)))) / regularization
+    return (
+        V - matmul(Z, jax.scipy.linalg.cho_solve((factor, True), matmul(Z.T, V)))
+    ) / regularization

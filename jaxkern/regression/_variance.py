@@ -14,7 +14,14 @@ from jaxkern._distances import safe_sqrt
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern.gram import _gram
 from jaxkern.kernels import KernelLike
-from jaxkern.regression._certificate import System, _up, entry_error, factor_of, length, narrowed
+from jaxkern.regression._certificate import (
+    System,
+    _up,
+    entry_error,
+    factor_of,
+    length,
+    narrowed,
+)
 from jaxkern.regression._ridge import _arguments, _choice
 from jaxkern.regression._span import _preconditioner, _solved, _span
 
@@ -73,16 +80,27 @@ def posterior_variance(
     (True, True)
     """
     X = checks.matrix("X", X)
-    points = checks.same_dtype("points", checks.matrix("points", points, dim=X.shape[1]), "X", X)
-    key, system, _ = _arguments(key, kernel, X, jnp.zeros_like(X[:, 0]), regularization, weights)
-    count = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    points = checks.same_dtype(
+        "points", checks.matrix("points", points, dim=X.shape[1]), "X", X
+    )
+    key, system, _ = _arguments(
+        key, kernel, X, jnp.zeros_like(X[:, 0]), regularization, weights
+    )
+    count = checks.count(
+        "num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points"
+    )
     choice = _choice(landmarks)
     return _limits(key, system, points, num_landmarks=count, choice=choice)
 
 
 @partial(jax.jit, static_argnames=("num_landmarks", "choice"))
 def _limits(
-    key: jax.Array, system: System, points: jax.Array, *, num_landmarks: int, choice: str
+    key: jax.Array,
+    system: System,
+    points: jax.Array,
+    *,
+    num_landmarks: int,
+    choice: str,
 ) -> tuple[jax.Array, jax.Array]:
     span = _span(key, system, num_landmarks, choice)
     factor = factor_of(system.kernel, span.points, span.roots, system.regularization)
@@ -99,9 +117,21 @@ def _of_block(given: Any, points: jax.Array) -> jax.Array:
     kernel, regularization = system.kernel, system.regularization
     unit, n = float(jnp.finfo(points.dtype).eps), system.points.shape[0]
     # The columns k of the rows are the labels of one problem for each point, up to an error of their own.
-    system = System(kernel, system.points, system.roots, _gram(kernel, system.points, points), regularization)
+    system = System(
+        kernel,
+        system.points,
+        system.roots,
+        _gram(kernel, system.points, points),
+        regularization,
+    )
     k, diagonal = system.roots[:, None] * system.labels, kernel._diagonal(points)
-    entry = jnp.maximum(entry_error(kernel, system.points, points), entry_error(kernel, points, points)) + 4 * unit
+    entry = (
+        jnp.maximum(
+            entry_error(kernel, system.points, points),
+            entry_error(kernel, points, points),
+        )
+        + 4 * unit
+    )
     own = safe_sqrt(jnp.abs(kernel._diagonal(system.points))) * system.roots
     of_k = entry * own[:, None] * safe_sqrt(jnp.abs(diagonal))[None, :] * (1 + entry)
     q = _solved(regularization, Z, inner, k)
@@ -115,8 +145,17 @@ def _of_block(given: Any, points: jax.Array) -> jax.Array:
     least = upper - lost - _up((length(rho) + length(error)) ** 2 / regularization, 8)
     # By Jensen's inequality, for the spectral measure of K_x.
     squares = _up(jnp.sum((jnp.abs(k) + of_k) ** 2, axis=0), n)
-    simple = diagonal * (diagonal / (diagonal + squares / regularization)) * (1 - 2 * entry - 32 * unit)
+    simple = (
+        diagonal
+        * (diagonal / (diagonal + squares / regularization))
+        * (1 - 2 * entry - 32 * unit)
+    )
     lower = jnp.fmax(jnp.fmax(least, jnp.where(diagonal > 0, simple, 0)), 0)
     narrow = narrowed(kernel, landmarks, roots, factor, regularization, points)
-    broken = 0 * (jnp.sum(k, axis=0) + jnp.sum(inner))  # NaN where a kernel value is not finite
-    return jnp.stack([lower, _up(jnp.fmin(upper + lost, narrow**2), 8)], axis=1) + broken[:, None]
+    broken = 0 * (
+        jnp.sum(k, axis=0) + jnp.sum(inner)
+    )  # NaN where a kernel value is not finite
+    return (
+        jnp.stack([lower, _up(jnp.fmin(upper + lost, narrow**2), 8)], axis=1)
+        + broken[:, None]
+    )

@@ -72,14 +72,18 @@ class Covariance:
         if power == 0:
             return inner(f, g)
         A = _whitened(kernel, points, root, self.centered)
-        return contract(self._analysis(f), _apply_power(A, root, self._analysis(g), power - 1))
+        return contract(
+            self._analysis(f), _apply_power(A, root, self._analysis(g), power - 1)
+        )
 
     @property
     def total(self) -> jax.Array:
         """The sum of the weights as they were given, or NaN if they are no weights."""
         points = checks.matrix("points", self.points)
         weights = checks.weights(self.weights, "points", points)
-        return mass(jnp.ones(points.shape[0], points.dtype) if weights is None else weights)
+        return mass(
+            jnp.ones(points.shape[0], points.dtype) if weights is None else weights
+        )
 
     def matrix(self) -> Float[Array, "p p"]:
         """Return A = B B*, (p, p), which has the eigenvalues of Sigma."""
@@ -98,7 +102,9 @@ class Covariance:
 
     def op_norm(self, power: float = 1) -> jax.Array:
         """Return the operator norm of Sigma^power."""
-        return jnp.maximum(linalg.eigvalsh(self.matrix())[0], 0) ** _power(power, least=0)
+        return jnp.maximum(linalg.eigvalsh(self.matrix())[0], 0) ** _power(
+            power, least=0
+        )
 
     def hs_norm(self, power: float = 1) -> jax.Array:
         """Return the Hilbert-Schmidt norm of Sigma^power."""
@@ -122,7 +128,9 @@ class Covariance:
         points = checks.matrix("points", self.points)
         weights = checks.weights(self.weights, "points", points)
         if weights is None:
-            root = jnp.full(points.shape[:1], (1 / points.shape[0]) ** 0.5, points.dtype)
+            root = jnp.full(
+                points.shape[:1], (1 / points.shape[0]) ** 0.5, points.dtype
+            )
         else:
             root, points = safe_sqrt(weights / mass(weights)), present(points, weights)
         return as_kernel(self.kernel), points, root
@@ -138,7 +146,9 @@ class Covariance:
 
 
 @partial(jax.jit, static_argnames=("centered",))
-def _whitened(kernel: Kernel, points: jax.Array, root: jax.Array, centered: bool) -> jax.Array:
+def _whitened(
+    kernel: Kernel, points: jax.Array, root: jax.Array, centered: bool
+) -> jax.Array:
     K = _gram(kernel, points)
     if centered:
         weights = (root * root)[:, None]
@@ -148,7 +158,9 @@ def _whitened(kernel: Kernel, points: jax.Array, root: jax.Array, centered: bool
 
 
 @partial(jax.jit, static_argnames=("power",))
-def _apply_power(A: jax.Array, root: jax.Array, values: jax.Array, power: float) -> jax.Array:
+def _apply_power(
+    A: jax.Array, root: jax.Array, values: jax.Array, power: float
+) -> jax.Array:
     if float(power).is_integer():
         for _ in range(round(power)):
             values = matmul(A, values)
@@ -161,11 +173,15 @@ def _synthesis(root: jax.Array, beta: jax.Array, centered: bool) -> jax.Array:
     """Return the weights of B* beta."""
     weights = along(root, beta) * beta
     if centered:
-        weights = weights - along(root * root, beta) * jnp.sum(weights, axis=0, keepdims=True)
+        weights = weights - along(root * root, beta) * jnp.sum(
+            weights, axis=0, keepdims=True
+        )
     return weights
 
 
-def draw_gaussian(key: PRNGKeyArray, covariance: Covariance, *, power: float = 1, num_draws: int = 1) -> Function:
+def draw_gaussian(
+    key: PRNGKeyArray, covariance: Covariance, *, power: float = 1, num_draws: int = 1
+) -> Function:
     """Draw from the Gaussian measure N_H(0, Sigma^power), power >= 1.
 
     v = B* A^((power - 1) / 2) g with g standard normal has covariance B* A^(power - 1) B = Sigma^power exactly. Odd
@@ -185,7 +201,9 @@ def draw_gaussian(key: PRNGKeyArray, covariance: Covariance, *, power: float = 1
     key = checks.key(key)
     power = _power(power, least=1)
     if power < 1:
-        raise ValueError(f"power must be at least 1, got {power}; Sigma^0 is not trace class")
+        raise ValueError(
+            f"power must be at least 1, got {power}; Sigma^0 is not trace class"
+        )
     num_draws = checks.count("num_draws", num_draws)
     kernel, points, root = covariance._parts()
     normal = normal_rows(key, num_draws, points.shape[0], points.dtype).T
@@ -211,10 +229,19 @@ class RandomProjection:
 
     directions: Function
 
-    def __init__(self, key: PRNGKeyArray, covariance: Covariance, *, num_features: int, power: float = 3) -> None:
+    def __init__(
+        self,
+        key: PRNGKeyArray,
+        covariance: Covariance,
+        *,
+        num_features: int,
+        power: float = 3,
+    ) -> None:
         """Draw the directions."""
         num_features = checks.count("num_features", num_features)
-        self.directions = draw_gaussian(key, covariance, power=power, num_draws=num_features)
+        self.directions = draw_gaussian(
+            key, covariance, power=power, num_draws=num_features
+        )
 
     def __call__(self, f: Function) -> Float[Array, "... d"]:
         """Return Theta f, (d,) for one function, (r, d) for r of them."""

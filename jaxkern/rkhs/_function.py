@@ -47,15 +47,24 @@ class Function:
         kernel, points, weights = _parts(self)
         _, other_points, other_weights = _parts(same_space(other, kernel))
         checks.matrix("points", other_points, dim=points.shape[1])
-        checks.same_dtype("points of the second function", other_points, "those of the first", points)
+        checks.same_dtype(
+            "points of the second function", other_points, "those of the first", points
+        )
         if weights.shape[1:] != other_weights.shape[1:]:
-            raise ValueError(f"weights of the two functions do not match: {weights.shape} and {other_weights.shape}")
-        both = jnp.concatenate([points, other_points]), jnp.concatenate([weights, other_weights])
+            raise ValueError(
+                f"weights of the two functions do not match: {weights.shape} and {other_weights.shape}"
+            )
+        both = (
+            jnp.concatenate([points, other_points]),
+            jnp.concatenate([weights, other_weights]),
+        )
         return Function(kernel, *both)
 
     def __neg__(self) -> Function:
         """Return -f."""
-        return Function(self.kernel, self.points, -checks.as_array("weights", self.weights))
+        return Function(
+            self.kernel, self.points, -checks.as_array("weights", self.weights)
+        )
 
     def __sub__(self, other: Function) -> Function:
         """Return f - g."""
@@ -63,7 +72,9 @@ class Function:
 
     def __mul__(self, factor: Any) -> Function:
         """Return factor * f."""
-        return Function(self.kernel, self.points, checks.as_array("weights", self.weights) * factor)
+        return Function(
+            self.kernel, self.points, checks.as_array("weights", self.weights) * factor
+        )
 
     __rmul__ = __mul__
 
@@ -151,7 +162,11 @@ class SamplingOperator:
         return K if root is None else root[:, None] * K * root[None, :]
 
     def _rows(self) -> tuple[Any, jax.Array | None]:
-        points = self.points if self.weights is None else checks.matrix("points", self.points)
+        points = (
+            self.points
+            if self.weights is None
+            else checks.matrix("points", self.points)
+        )
         weights = checks.weights(self.weights, "points", points)
         if weights is None:
             return points, None
@@ -169,10 +184,16 @@ def _norm(kernel: Kernel, points: jax.Array, weights: jax.Array) -> jax.Array:
     return jnp.sqrt(jnp.maximum(jnp.sum(weights * values, axis=0), 0))
 
 
-def _parts(f: Function, weights_name: str = "weights") -> tuple[Kernel, jax.Array, jax.Array]:
+def _parts(
+    f: Function, weights_name: str = "weights"
+) -> tuple[Kernel, jax.Array, jax.Array]:
     points = checks.matrix("points", f.points)
     weights = checks.columns(weights_name, f.weights, rows=points.shape[0])
-    return as_kernel(f.kernel), points, checks.same_dtype(weights_name, weights, "points", points)
+    return (
+        as_kernel(f.kernel),
+        points,
+        checks.same_dtype(weights_name, weights, "points", points),
+    )
 
 
 def same_space(f: Any, kernel: Kernel) -> Function:
@@ -183,7 +204,9 @@ def same_space(f: Any, kernel: Kernel) -> Function:
     own = as_kernel(f.kernel)
     same = jax.tree.structure(own) == jax.tree.structure(kernel)  # type: ignore[operator]
     if not same or any(map(_differ, jax.tree.leaves(own), jax.tree.leaves(kernel))):
-        raise ValueError(f"f must belong to the same kernel, got {f.kernel!r} next to {kernel!r}")
+        raise ValueError(
+            f"f must belong to the same kernel, got {f.kernel!r} next to {kernel!r}"
+        )
     return f
 
 

@@ -14,4 +14,12 @@ from jaxkern.scale._mesh import local_rows
 from jaxkern.scale._source import open_rows
 from jaxkern.scale._stream import merge_tree, stream
 
-__all__ = ["embed", "kmeans", "landmarks", "local_rows", "merge_tree", "open_rows", "stream"]
+__all__ = [
+    "embed",
+    "kmeans",
+    "landmarks",
+    "local_rows",
+    "merge_tree",
+    "open_rows",
+    "stream",
+]

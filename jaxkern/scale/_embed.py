@@ -102,28 +102,48 @@ def embed(
     many = _mesh.spans_processes(sharding)
     if not hasattr(X, "shape"):
         if not isinstance(X, Iterable) or isinstance(X, str | bytes):
-            raise ValueError(f"X must be an array or an iterable of arrays, got {type(X).__name__}")
+            raise ValueError(
+                f"X must be an array or an iterable of arrays, got {type(X).__name__}"
+            )
         if many or progress is not None:
-            raise ValueError("X must be an array, not an iterable, where processes share it or progress is recorded")
+            raise ValueError(
+                "X must be an array, not an iterable, where processes share it or progress is recorded"
+            )
         blocks = _of_iterable(phi, X, block_size, mesh, tell)
         return blocks if out is None else _gather(blocks, out)
     host_matrix("X", X)
     num_features = _num_features(phi, X)
     shape = (X.shape[0], num_features)
     if out is None and (many or progress is not None):
-        raise ValueError("out must be a memory-mapped file where processes share it or progress is recorded, got None")
+        raise ValueError(
+            "out must be a memory-mapped file where processes share it or progress is recorded, got None"
+        )
     if out is None:
         out = np.empty(shape, np.dtype(X.dtype))
     _check_out(out, shape, X.dtype)
-    rows = _mesh.local_rows(X.shape[0], sharding) if many and sharding is not None else slice(0, X.shape[0])
+    rows = (
+        _mesh.local_rows(X.shape[0], sharding)
+        if many and sharding is not None
+        else slice(0, X.shape[0])
+    )
     if many:
         # Processes that have met notice at once when one of them ends; strangers wait for its heartbeat.
-        _mesh.agree({"phi": fingerprint(phi), "X": fingerprint((X.shape, str(X.dtype)))})
-    engine = _Engine.of(phi, mesh, block_size or _default_size(X, num_features, rows.stop - rows.start))
+        _mesh.agree(
+            {"phi": fingerprint(phi), "X": fingerprint((X.shape, str(X.dtype)))}
+        )
+    engine = _Engine.of(
+        phi, mesh, block_size or _default_size(X, num_features, rows.stop - rows.start)
+    )
     with _record(progress, many, out, phi, engine.size, X) as record:
         left = [rows] if record is None else record.left(rows, out)
-        starts = ((s, min(s + engine.size, gap.stop)) for gap in left for s in range(gap.start, gap.stop, engine.size))
-        for start, block in engine.run((start, _read(X, start, stop)) for start, stop in starts):
+        starts = (
+            (s, min(s + engine.size, gap.stop))
+            for gap in left
+            for s in range(gap.start, gap.stop, engine.size)
+        )
+        for start, block in engine.run(
+            (start, _read(X, start, stop)) for start, stop in starts
+        ):
             out[start : start + block.shape[0]] = block
             if record is not None:
                 out.flush()
@@ -149,7 +169,9 @@ class _Engine(NamedTuple):
         everywhere = jax.device_put(phi, NamedSharding(mesh, PartitionSpec()))
         return _Engine(everywhere, mesh, -(-size // devices) * devices)
 
-    def run(self, blocks: Iterable[tuple[Any, np.ndarray]]) -> Iterator[tuple[Any, np.ndarray]]:
+    def run(
+        self, blocks: Iterable[tuple[Any, np.ndarray]]
+    ) -> Iterator[tuple[Any, np.ndarray]]:
         """Yield (tag, features) for every (tag, rows), in order.
 
         Calls of compiled programs return before they have finished. So a block is being computed while the next one is
@@ -167,7 +189,11 @@ class _Engine(NamedTuple):
     def _begin(self, rows: Any) -> jax.Array:
         padding = self.size - rows.shape[0]
         if padding:
-            rows = np.pad(np.asarray(rows), ((0, padding), (0, 0)), mode="edge" if rows.shape[0] else "constant")
+            rows = np.pad(
+                np.asarray(rows),
+                ((0, padding), (0, 0)),
+                mode="edge" if rows.shape[0] else "constant",
+            )
         rows = jax.device_put(rows, NamedSharding(self.mesh, PartitionSpec(_mesh.AXIS)))
         return _apply(self.phi, rows, mesh=self.mesh)
 
@@ -180,7 +206,9 @@ class _Engine(NamedTuple):
 def _apply(phi: Any, rows: jax.Array, *, mesh: Mesh) -> jax.Array:
     """Map the rows of each device there; left to the compiler, a map with a loop over rows would gather them."""
     specs = PartitionSpec(), PartitionSpec(_mesh.AXIS)
-    return jax.shard_map(operator.call, mesh=mesh, in_specs=specs, out_specs=specs[1], check_vma=False)(phi, rows)
+    return jax.shard_map(
+        operator.call, mesh=mesh, in_specs=specs, out_specs=specs[1], check_vma=False
+    )(phi, rows)
 
 
 def _read(X: Any, start: int, stop: int) -> Any:
@@ -196,10 +224,14 @@ def _of_iterable(
     for first in blocks:
         host_matrix("each block of X", first)
         num_features = _num_features(phi, first)
-        engine = _Engine.of(phi, mesh, block_size or _default_size(first, num_features, first.shape[0]))
+        engine = _Engine.of(
+            phi, mesh, block_size or _default_size(first, num_features, first.shape[0])
+        )
         pieces: list[np.ndarray] = []
         done = 0
-        for last, features in engine.run(_cut(itertools.chain([first], blocks), engine.size)):
+        for last, features in engine.run(
+            _cut(itertools.chain([first], blocks), engine.size)
+        ):
             pieces.append(features)
             done += len(features)
             tell(done, None)
@@ -215,7 +247,10 @@ def _cut(blocks: Iterable[Any], size: int) -> Iterator[tuple[bool, Any]]:
         for start in range(0, max(block.shape[0], 1), size):
             piece = block[start : start + size]
             # A copy, since the piece may still be computed when whoever yields blocks fills the next one.
-            yield start + size >= block.shape[0], piece if isinstance(piece, jax.Array) else np.array(piece)
+            yield (
+                start + size >= block.shape[0],
+                piece if isinstance(piece, jax.Array) else np.array(piece),
+            )
 
 
 def _gather(blocks: Iterator[np.ndarray], out: Any) -> Any:
@@ -230,51 +265,82 @@ def _gather(blocks: Iterator[np.ndarray], out: Any) -> Any:
         out[start:stop] = block
         start = stop
     if start != out.shape[0]:
-        raise ValueError(f"out must have as many rows as X, {start}, got shape {out.shape}")
+        raise ValueError(
+            f"out must have as many rows as X, {start}, got shape {out.shape}"
+        )
     return out
 
 
-def _record(progress: Any, many: bool, out: Any, phi: Any, block_size: int, X: Any) -> Any:
+def _record(
+    progress: Any, many: bool, out: Any, phi: Any, block_size: int, X: Any
+) -> Any:
     """Return the record of this run, or a context of None where none is kept."""
     if progress is None:
         return contextlib.nullcontext()
     if not isinstance(out, np.memmap) or out.mode not in ("r+", "w+"):
-        raise ValueError("out must be a memory-mapped file opened with mode 'r+' or 'w+' where progress is recorded")
-    run = {"map": fingerprint(phi), **facts(X), "num_features": out.shape[1], "block_size": block_size}
+        raise ValueError(
+            "out must be a memory-mapped file opened with mode 'r+' or 'w+' where progress is recorded"
+        )
+    run = {
+        "map": fingerprint(phi),
+        **facts(X),
+        "num_features": out.shape[1],
+        "block_size": block_size,
+    }
     return Record(progress, run, jax.process_index() if many else None)
 
 
 def host_matrix(name: str, X: Any) -> None:
     """Check a matrix without moving it: it may be a file."""
-    if not (hasattr(X, "shape") and hasattr(X, "dtype")) or isinstance(X, np.ma.MaskedArray):
-        raise ValueError(f"{name} must be an array of NumPy or JAX, got {type(X).__name__}; pass numpy.asarray of it")
+    if not (hasattr(X, "shape") and hasattr(X, "dtype")) or isinstance(
+        X, np.ma.MaskedArray
+    ):
+        raise ValueError(
+            f"{name} must be an array of NumPy or JAX, got {type(X).__name__}; pass numpy.asarray of it"
+        )
     if len(X.shape) != 2 or X.shape[1] < 1:
-        raise ValueError(f"{name} must have rank 2, (points, dimensions), got shape {X.shape}")
+        raise ValueError(
+            f"{name} must have rank 2, (points, dimensions), got shape {X.shape}"
+        )
     dtype = jax.dtypes.canonicalize_dtype(X.dtype)
     if np.dtype(X.dtype) not in (np.dtype("float32"), np.dtype("float64")):
-        raise ValueError(f"{name} must have dtype float32 or float64, got {X.dtype}; convert it, as in X.astype(float)")
+        raise ValueError(
+            f"{name} must have dtype float32 or float64, got {X.dtype}; convert it, as in X.astype(float)"
+        )
     if dtype != X.dtype:
-        raise ValueError(f"{name} has dtype {X.dtype}, which jax turns into {dtype}; convert it, or enable float64")
+        raise ValueError(
+            f"{name} has dtype {X.dtype}, which jax turns into {dtype}; convert it, or enable float64"
+        )
     if isinstance(X, jax.Array) and not X.is_fully_addressable:
-        raise ValueError(f"{name} must be held by this process; a map of an array of many processes is jax.jit(phi)(X)")
+        raise ValueError(
+            f"{name} must be held by this process; a map of an array of many processes is jax.jit(phi)(X)"
+        )
 
 
 def _num_features(phi: Any, X: Any) -> int:
     shape = jax.eval_shape(phi, jax.ShapeDtypeStruct((1, X.shape[1]), X.dtype)).shape
     if len(shape) != 2 or shape[0] != 1:
-        raise ValueError(f"phi must map (n, dim) to (n, num_features), got shape {shape} for one row")
+        raise ValueError(
+            f"phi must map (n, dim) to (n, num_features), got shape {shape} for one row"
+        )
     return int(shape[1])
 
 
 def _default_size(X: Any, num_features: int, num_rows: int) -> int:
-    size = max(_BLOCK_BYTES // (np.dtype(X.dtype).itemsize * (X.shape[1] + num_features)), 1)
+    size = max(
+        _BLOCK_BYTES // (np.dtype(X.dtype).itemsize * (X.shape[1] + num_features)), 1
+    )
     # Where one block is enough its size has three leading bits: close numbers of rows share a program.
     unit = 1 << max(num_rows.bit_length() - 4, 0)
     return min(size, max(-(-num_rows // unit) * unit, 1))
 
 
 def _check_out(out: Any, shape: tuple[int, ...], dtype: Any) -> None:
-    if not isinstance(out, np.ndarray) or tuple(out.shape) != tuple(shape) or out.dtype != dtype:
+    if (
+        not isinstance(out, np.ndarray)
+        or tuple(out.shape) != tuple(shape)
+        or out.dtype != dtype
+    ):
         given = f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and dtype {getattr(out, 'dtype', None)}"
         raise ValueError(
             f"out must be a NumPy array or memory-mapped file of shape {shape} and dtype {dtype}, got {given}"

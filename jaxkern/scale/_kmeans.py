@@ -14,7 +14,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxkern import checks
 from jaxkern._types import ArrayLike, Float, PRNGKeyArray, Sharding
-from jaxkern.kmeans._kmeans import KMeansResult, Points, Sizes, _kmeans, arguments, existing
+from jaxkern.kmeans._kmeans import (
+    KMeansResult,
+    Points,
+    Sizes,
+    _kmeans,
+    arguments,
+    existing,
+)
 from jaxkern.kmeans._lloyd import Blocks, LloydState, iterate
 from jaxkern.kmeans._share import Share, table_width
 from jaxkern.scale import _mesh
@@ -88,25 +95,48 @@ def kmeans(
     key = checks.key(key)
     host_matrix("X", X)
     weights = checks.weights(weights, "X", X)
-    devices = tuple(_mesh.local_mesh(None).devices.flat) if sharding is None else _mesh.devices_of(sharding)
+    devices = (
+        tuple(_mesh.local_mesh(None).devices.flat)
+        if sharding is None
+        else _mesh.devices_of(sharding)
+    )
     mesh = Mesh(np.array(devices), _mesh.AXIS)
     key_data, impl = np.asarray(jax.random.key_data(key)), str(jax.random.key_impl(key))
     many = _mesh.spans_processes(sharding)
     if many:
-        _mesh.agree({"key": fingerprint((key_data, impl)), "X": fingerprint((X.shape, str(X.dtype)))})
+        _mesh.agree(
+            {
+                "key": fingerprint((key_data, impl)),
+                "X": fingerprint((X.shape, str(X.dtype))),
+            }
+        )
     width = table_width(max(X.shape[0], 1))
     rows = -(-X.shape[0] // (width * len(devices))) * width  # of one device
     shape = rows, X.shape[1]
     sizes, max_iterations = arguments(
-        X.shape[0], shape, num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
+        X.shape[0],
+        shape,
+        num_clusters,
+        num_restarts,
+        max_iterations,
+        tolerance,
+        num_candidates,
+        block_size,
     )
     job = _Job(impl, Share(X.shape[0], _mesh.AXIS), sizes)
     common = {"key": key_data, "max_iterations": np.asarray(max_iterations, np.int32)}
     common["tolerance"] = np.asarray(tolerance, X.dtype)
     kept, tell = None, Teller("kmeans", report)
     if progress is not None and (jax.process_index() == 0 or not many):
-        run = {"key": fingerprint((key_data, impl)), "sizes": list(sizes[:3]), "weights": fingerprint(weights)}
-        run |= facts(X) | {"max_iterations": max_iterations, "tolerance": float(common["tolerance"])}
+        run = {
+            "key": fingerprint((key_data, impl)),
+            "sizes": list(sizes[:3]),
+            "weights": fingerprint(weights),
+        }
+        run |= facts(X) | {
+            "max_iterations": max_iterations,
+            "tolerance": float(common["tolerance"]),
+        }
         kept = State(progress, run)
     with _mesh.together("cluster with the others"):
         rows_of = {"X": _put(X, rows, mesh)}
@@ -139,23 +169,41 @@ class _Job(NamedTuple):
     def whole(self, common: Any, rows: Any) -> Any:
         key = jax.random.wrap_key_data(common["key"], impl=self.impl)
         numbers = common["max_iterations"], common["tolerance"]
-        return self._all(_kmeans(key, rows["X"], rows.get("weights"), *numbers, sizes=self.sizes, share=self.share))
+        return self._all(
+            _kmeans(
+                key,
+                rows["X"],
+                rows.get("weights"),
+                *numbers,
+                sizes=self.sizes,
+                share=self.share,
+            )
+        )
 
     def prepare(self, _: Any, rows: Any) -> Any:
         """Centre the points."""
         points = Points.of(rows["X"], rows.get("weights"), None, self.sizes, self.share)
-        own = {"blocks": points.blocks[:3], "labels": LloydState.begin(points.blocks, points.mean).labels}
+        own = {
+            "blocks": points.blocks[:3],
+            "labels": LloydState.begin(points.blocks, points.mean).labels,
+        }
         return {"mean": points.mean, "spread": points.spread}, own
 
     def seed(self, common: Any, rows: Any) -> Any:
         key = jax.random.wrap_key_data(common["key"], impl=self.impl)
-        return self._points(common, rows).seeds(jax.random.fold_in(key, common["restart"]), self.sizes), ()
+        return self._points(common, rows).seeds(
+            jax.random.fold_in(key, common["restart"]), self.sizes
+        ), ()
 
     def iterate(self, common: Any, rows: Any) -> Any:
         """Do one iteration."""
-        state = LloydState(common["centers"], rows["labels"], jnp.array(False), common["iterations"])
+        state = LloydState(
+            common["centers"], rows["labels"], jnp.array(False), common["iterations"]
+        )
         threshold = common["tolerance"] * common["spread"]
-        state = iterate(self._points(common, rows).blocks, state, state.iterations + 1, threshold)
+        state = iterate(
+            self._points(common, rows).blocks, state, state.iterations + 1, threshold
+        )
         return (state.centers, state.stands), state.labels
 
     def finish(self, common: Any, rows: Any) -> Any:
@@ -166,7 +214,14 @@ class _Job(NamedTuple):
         X, weights = rows["X"], rows.get("weights")
         cut, sizes, counts = rows["blocks"]
         blocks = Blocks(cut, sizes, counts, self.share.count(X.shape[0]), self.share)
-        return Points(existing(X, weights, self.share), weights, None, common["mean"], common["spread"], blocks)
+        return Points(
+            existing(X, weights, self.share),
+            weights,
+            None,
+            common["mean"],
+            common["spread"],
+            blocks,
+        )
 
     def _all(self, result: KMeansResult) -> Any:
         return dataclasses.replace(result, labels=self.share.gather(result.labels)), ()
@@ -176,21 +231,36 @@ class _Job(NamedTuple):
 def _on_mesh(turn: str, common: Any, rows: Any, *, job: _Job, mesh: Mesh) -> Any:
     specs = PartitionSpec(), PartitionSpec(_mesh.AXIS)
     function = getattr(job, turn)
-    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=specs, check_vma=False)(common, rows)
+    return jax.shard_map(
+        function, mesh=mesh, in_specs=specs, out_specs=specs, check_vma=False
+    )(common, rows)
 
 
-def _in_turns(on_mesh: Any, common: Any, rows: Any, sizes: Sizes, tell: Teller, kept: State | None, many: bool) -> Any:
+def _in_turns(
+    on_mesh: Any,
+    common: Any,
+    rows: Any,
+    sizes: Sizes,
+    tell: Teller,
+    kept: State | None,
+    many: bool,
+) -> Any:
     """Return what `whole` does, by one iteration after the other.
 
     What is kept are the centres before an iteration that is finished, and did not end its restart. To go on is to do
     that one again, for the labels with which the next one compares its own. All begin where the first process says.
     """
     X, unseeded = rows["X"], np.array(-1, np.int32)
-    nowhere = {"centers": np.full((sizes.num_clusters, X.shape[1]), np.nan, X.dtype), "iterations": unseeded}
+    nowhere = {
+        "centers": np.full((sizes.num_clusters, X.shape[1]), np.nan, X.dtype),
+        "iterations": unseeded,
+    }
     best = nowhere | {"stands": np.array(False), "objective": np.array(np.inf, X.dtype)}
     fresh = (0, nowhere | {"restart": np.array(0, np.uint32), "best": best})
     start = jax.tree.map(np.asarray, fresh if kept is None else kept.read(fresh[1]))
-    done, state = jax.tree.map(lambda leaf: leaf[0], _mesh.gather(start)) if many else start
+    done, state = (
+        jax.tree.map(lambda leaf: leaf[0], _mesh.gather(start)) if many else start
+    )
 
     def keep(done: int, state: Any) -> None:
         if kept is not None:
@@ -204,12 +274,20 @@ def _in_turns(on_mesh: Any, common: Any, rows: Any, sizes: Sizes, tell: Teller, 
             state |= {"centers": np.asarray(seeds), "iterations": unseeded + 1}
             keep(done, state)
             tell(int(done), None)
-        now = {name: state[name] for name in ("centers", "iterations")} | {"stands": np.array(False)}
+        now = {name: state[name] for name in ("centers", "iterations")} | {
+            "stands": np.array(False)
+        }
         labels = rows["labels"]
         while not now["stands"] and now["iterations"] < common["max_iterations"]:
             before = {name: now[name] for name in ("centers", "iterations")}
-            (centers, stands), labels = on_mesh("iterate", common | now, rows | {"labels": labels})
-            now = {"centers": centers, "iterations": now["iterations"] + 1, "stands": np.asarray(stands)}
+            (centers, stands), labels = on_mesh(
+                "iterate", common | now, rows | {"labels": labels}
+            )
+            now = {
+                "centers": centers,
+                "iterations": now["iterations"] + 1,
+                "stands": np.asarray(stands),
+            }
             done = done + 1  # anew: it may be an array that is kept
             if kept is not None and kept.due and not now["stands"]:
                 keep(done - 1, state | before)
@@ -220,7 +298,9 @@ def _in_turns(on_mesh: Any, common: Any, rows: Any, sizes: Sizes, tell: Teller, 
             state["best"], whole = now, result
         state |= {"restart": state["restart"] + 1, "iterations": unseeded}
         keep(done, state)
-    return on_mesh("finish", common | state["best"], rows)[0] if whole is None else whole
+    return (
+        on_mesh("finish", common | state["best"], rows)[0] if whole is None else whole
+    )
 
 
 def _put(array: Any, rows: int, mesh: Mesh) -> jax.Array:
@@ -231,4 +311,6 @@ def _put(array: Any, rows: int, mesh: Mesh) -> jax.Array:
         here = np.asarray(array[index[0]])
         return np.pad(here, ((0, rows - here.shape[0]), *((0, 0),) * (here.ndim - 1)))
 
-    return jax.make_array_from_callback(shape, NamedSharding(mesh, PartitionSpec(_mesh.AXIS)), part)
+    return jax.make_array_from_callback(
+        shape, NamedSharding(mesh, PartitionSpec(_mesh.AXIS)), part
+    )

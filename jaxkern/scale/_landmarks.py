@@ -112,14 +112,24 @@ def landmarks(
     if block_size is not None:
         block_size = checks.count("block_size", block_size)
     kernels = [psd_kernel(kernel)] if needs_kernel and kernel is not None else []
-    points = Points(X, weights, count, width * max(count, _LEAST), block_size, sharding, Teller("landmarks", report))
+    points = Points(
+        X,
+        weights,
+        count,
+        width * max(count, _LEAST),
+        block_size,
+        sharding,
+        Teller("landmarks", report),
+    )
     return jnp.asarray(choose(points, key, count, *kernels))
 
 
 def _some(points: Points, key: jax.Array, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of rows drawn by weight without replacement, and the rows."""
     if points.is_array and points.weights is None and points.num_rows is not None:
-        numbers = generator(key).choice(points.num_rows, count, replace=False)  # in memory O(count)
+        numbers = generator(key).choice(
+            points.num_rows, count, replace=False
+        )  # in memory O(count)
         return numbers, points.at(numbers)
     draw = Draw(count)
     for chunk in points.sweep(key, _even):
@@ -132,19 +142,28 @@ def _even(rows: jax.Array) -> jax.Array:
     return jnp.ones(rows.shape[0], rows.dtype)
 
 
-def _nearest(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array, *, part: int) -> jax.Array:
+def _nearest(
+    rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array, *, part: int
+) -> jax.Array:
     """Return (|x - y| / scale)^2, or which y, for the nearest candidate in the first tiles (tiles, _TILE, d)."""
 
-    def look(i: jax.Array, best: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def look(
+        i: jax.Array, best: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
         # Products where their rounding is below a hundredth of the scale: that of the mean squared distance.
         squares = squared_distances(tiles[i], rows, scale, slope=1e-3)
         least = jnp.min(squares, axis=0)
         # An `argmin` takes longer than all the rest.
         which = jnp.min(jnp.where(squares == least[None, :], places, _TILE), axis=0)
-        return jnp.minimum(least, best[0]), jnp.where(least < best[0], which + i * _TILE, best[1])
+        return jnp.minimum(least, best[0]), jnp.where(
+            least < best[0], which + i * _TILE, best[1]
+        )
 
     places = lax.iota(jnp.int32, _TILE)[:, None]
-    nothing = jnp.full(rows.shape[0], jnp.inf, rows.dtype), jnp.zeros(rows.shape[0], jnp.int32)
+    nothing = (
+        jnp.full(rows.shape[0], jnp.inf, rows.dtype),
+        jnp.zeros(rows.shape[0], jnp.int32),
+    )
     return lax.fori_loop(0, number, look, nothing)[part]
 
 
@@ -159,7 +178,11 @@ def _scalable(points: Points, key: jax.Array, count: int) -> np.ndarray:
     scale = np.ones((), first.dtype)
 
     def given() -> tuple[Any, ...]:
-        return tiles.reshape(-1, _TILE, tiles.shape[1]), np.int32(-(-len(numbers) // _TILE)), scale
+        return (
+            tiles.reshape(-1, _TILE, tiles.shape[1]),
+            np.int32(-(-len(numbers) // _TILE)),
+            scale,
+        )
 
     for turn in range(1, _ROUNDS + 1):
         draw, mass = Draw(2 * size, numbers), 0.0
@@ -175,13 +198,19 @@ def _scalable(points: Points, key: jax.Array, count: int) -> np.ndarray:
         scale = scale * np.sqrt(cost / mass).astype(scale.dtype) if cost > 0 else scale
     counts = np.zeros(len(tiles))
     for chunk in points.sweep(jax.random.fold_in(key, 0), _labels, *given()):
-        counts += np.bincount(chunk.values.astype(np.int64), chunk.weights, minlength=len(tiles))
+        counts += np.bincount(
+            chunk.values.astype(np.int64), chunk.weights, minlength=len(tiles)
+        )
     counts = added(points, counts)
     # A candidate that is a copy of another one has no rows, but may be needed.
     least = np.where(np.arange(len(tiles)) < len(numbers), counts[counts > 0].min(), 0)
     weights = np.maximum(counts, least).astype(tiles.dtype)
     key = jax.random.fold_in(key, _ROUNDS + 1)
-    return np.asarray(in_memory.kmeans_plus_plus(key, tiles, num_landmarks=count, num_candidates=None, weights=weights))
+    return np.asarray(
+        in_memory.kmeans_plus_plus(
+            key, tiles, num_landmarks=count, num_candidates=None, weights=weights
+        )
+    )
 
 
 def _diagonal(rows: jax.Array, kernel: Kernel) -> jax.Array:
@@ -189,7 +218,12 @@ def _diagonal(rows: jax.Array, kernel: Kernel) -> jax.Array:
 
 
 def _left(
-    rows: jax.Array, kernel: Kernel, chosen: jax.Array, root: jax.Array, roots: jax.Array, nothing: jax.Array
+    rows: jax.Array,
+    kernel: Kernel,
+    chosen: jax.Array,
+    root: jax.Array,
+    roots: jax.Array,
+    nothing: jax.Array,
 ) -> jax.Array:
     """Return what chosen rows leave of K(x, x); 0 where that is at most `nothing`."""
     left = _left_over(kernel, rows, chosen, root, roots)
@@ -203,29 +237,65 @@ def _leverage(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.
         trace += float((chunk.weights * chunk.values).sum())
     (*_, shares, pilots), _ = draw.end(points)
     counted = shares if len(pilots) == points.num_rows else np.minimum(shares, 1)
-    ridge, roots = np.asarray(added(points, trace) / count, pilots.dtype), np.sqrt(counted).astype(pilots.dtype)
-    root = _ridge_root(_gram(kernel, jnp.asarray(pilots)), jnp.asarray(ridge), jnp.asarray(roots))
+    ridge, roots = (
+        np.asarray(added(points, trace) / count, pilots.dtype),
+        np.sqrt(counted).astype(pilots.dtype),
+    )
+    root = _ridge_root(
+        _gram(kernel, jnp.asarray(pilots)), jnp.asarray(ridge), jnp.asarray(roots)
+    )
     draw, nothing = Draw(count), np.zeros((), pilots.dtype)
-    for chunk in points.sweep(jax.random.fold_in(key, 1), _left, kernel, pilots, np.asarray(root), roots, nothing):
+    for chunk in points.sweep(
+        jax.random.fold_in(key, 1),
+        _left,
+        kernel,
+        pilots,
+        np.asarray(root),
+        roots,
+        nothing,
+    ):
         draw.take(chunk, chunk.weights * chunk.values)
     return draw.end(points)[0][-1]
 
 
 def _pivoted(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.ndarray:
-    size, most, numbers, root = _PER_PIVOT * count, 0.0, np.zeros(0, np.int64), np.eye(count)
+    size, most, numbers, root = (
+        _PER_PIVOT * count,
+        0.0,
+        np.zeros(0, np.int64),
+        np.eye(count),
+    )
     given: tuple[Any, ...] = ()
     for turn in range(_PASSES):
         key_rows, key_pivots = jax.random.split(jax.random.fold_in(key, turn))
         draw = Draw(size, numbers)
-        for chunk in points.sweep(key_rows, _left if turn else _diagonal, kernel, *given):
+        for chunk in points.sweep(
+            key_rows, _left if turn else _diagonal, kernel, *given
+        ):
             draw.take(chunk, chunk.weights * chunk.values)
             most = most if turn else max(most, float(chunk.values.max()))
         kept, total = draw.end(points)
         if not turn:
-            most, pivots = float(exchange(most)[0].max()) if points.many else most, kept[-1][:0]
+            most, pivots = (
+                float(exchange(most)[0].max()) if points.many else most,
+                kept[-1][:0],
+            )
         nothing = 10 * np.finfo(pivots.dtype).eps * most
-        chosen = _accepted(key_pivots, kernel, kept, total, size, pivots, root, nothing, turn == _PASSES - 1)
-        numbers, pivots = np.concatenate([numbers, kept[1][chosen]]), np.concatenate([pivots, kept[-1][chosen]])
+        chosen = _accepted(
+            key_pivots,
+            kernel,
+            kept,
+            total,
+            size,
+            pivots,
+            root,
+            nothing,
+            turn == _PASSES - 1,
+        )
+        numbers, pivots = (
+            np.concatenate([numbers, kept[1][chosen]]),
+            np.concatenate([pivots, kept[-1][chosen]]),
+        )
         if len(pivots) == count:
             break
         given = *_padded(pivots, root), np.asarray(nothing, pivots.dtype)
@@ -266,15 +336,22 @@ def _accepted(
     if done:
         cross = np.asarray(_gram(kernel, jnp.asarray(pivots), there), np.float64)
         factor[:, :done] = np.linalg.solve(root[:done, :done], cross).T
-    left = np.asarray(kernel._diagonal(there), np.float64) - np.square(factor).sum(axis=1)
+    left = np.asarray(kernel._diagonal(there), np.float64) - np.square(factor).sum(
+        axis=1
+    )
     left = np.where(left > nothing, np.minimum(left, odds / shares), 0)
-    live, beyond = int((odds > 0).sum()), max(total - odds.sum(), 0) if len(rows) == size else 0
+    live, beyond = (
+        int((odds > 0).sum()),
+        max(total - odds.sum(), 0) if len(rows) == size else 0,
+    )
     unseen = beyond + np.append(np.cumsum(odds[::-1])[::-1], 0)
     exhausted, rng, seen, chosen = not left.any(), generator(key), 0, list[int]()
 
     def accept(row: int) -> None:
         at = done + len(chosen)
-        column = np.asarray(_gram(kernel, there, jnp.asarray(rows[row : row + 1])), np.float64)[:, 0]
+        column = np.asarray(
+            _gram(kernel, there, jnp.asarray(rows[row : row + 1])), np.float64
+        )[:, 0]
         column = (column - factor @ factor[row]) / math.sqrt(left[row])
         root[at, :at], root[at, at] = factor[row, :at], column[row]
         factor[:, at] = column
@@ -295,7 +372,9 @@ def _accepted(
     while is_last and done + len(chosen) < count and left.any():
         accept(int(rng.choice(len(left), p=shares * left / (shares @ left))))
     if is_last or exhausted:  # rows without odds come as those of a uniform draw
-        chosen += np.delete(np.arange(len(rows)), chosen)[: count - done - len(chosen)].tolist()
+        chosen += np.delete(np.arange(len(rows)), chosen)[
+            : count - done - len(chosen)
+        ].tolist()
     return chosen
 
 

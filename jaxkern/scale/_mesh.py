@@ -26,7 +26,9 @@ def devices_of(sharding: Any) -> tuple[jax.Device, ...]:
     if isinstance(sharding, NamedSharding):
         spec = tuple(sharding.spec)
         if not spec or spec[0] is None or any(axis is not None for axis in spec[1:]):
-            raise ValueError(f"sharding must divide rows and nothing else, got {sharding.spec}; pass P(axis)")
+            raise ValueError(
+                f"sharding must divide rows and nothing else, got {sharding.spec}; pass P(axis)"
+            )
     return tuple(mesh.devices.flat)
 
 
@@ -34,15 +36,23 @@ def local_mesh(sharding: Any) -> Mesh:
     """Return the devices of this process that share its rows; those of its default device alone for None."""
     if sharding is None:
         return Mesh(np.array([_default_device()]), AXIS)
-    own = [device for device in devices_of(sharding) if device.process_index == jax.process_index()]
+    own = [
+        device
+        for device in devices_of(sharding)
+        if device.process_index == jax.process_index()
+    ]
     if not own:
-        raise ValueError(f"sharding must have devices of every process, got none of process {jax.process_index()}")
+        raise ValueError(
+            f"sharding must have devices of every process, got none of process {jax.process_index()}"
+        )
     return Mesh(np.array(own), AXIS)
 
 
 def spans_processes(sharding: Any) -> bool:
     """Tell whether other processes have a part in the rows."""
-    return sharding is not None and any(d.process_index != jax.process_index() for d in devices_of(sharding))
+    return sharding is not None and any(
+        d.process_index != jax.process_index() for d in devices_of(sharding)
+    )
 
 
 def local_rows(num_rows: int, sharding: Sharding) -> slice:
@@ -69,7 +79,9 @@ def local_rows(num_rows: int, sharding: Sharding) -> slice:
     owners = [device.process_index for device in devices_of(sharding)]
     before = sum(owner < jax.process_index() for owner in owners)
     here = owners.count(jax.process_index())
-    return slice(num_rows * before // len(owners), num_rows * (before + here) // len(owners))
+    return slice(
+        num_rows * before // len(owners), num_rows * (before + here) // len(owners)
+    )
 
 
 @contextlib.contextmanager
@@ -77,7 +89,10 @@ def together(doing: str) -> Iterator[None]:
     """Say clearly that another process is gone, where what all of them do together fails."""
     try:
         yield
-    except (RuntimeError, ValueError) as error:  # gloo and the coordination service raise either
+    except (
+        RuntimeError,
+        ValueError,
+    ) as error:  # gloo and the coordination service raise either
         if jax.process_count() == 1:
             raise
         raise RuntimeError(
@@ -104,12 +119,16 @@ def gather(tree: Any) -> Any:
 
 def agree(digests: dict[str, str]) -> None:
     """Raise ValueError on every process unless all have the same hexadecimal digest under each name."""
-    mine = np.array([list(bytes.fromhex(digest)) for digest in digests.values()], np.uint8)
+    mine = np.array(
+        [list(bytes.fromhex(digest)) for digest in digests.values()], np.uint8
+    )
     theirs = gather(mine)
     for i, name in enumerate(digests):
         other = [j for j in range(len(theirs)) if (theirs[j, i] != theirs[0, i]).any()]
         if other:
-            raise ValueError(f"{name} must be the same on every process; that of {other} differs from that of 0")
+            raise ValueError(
+                f"{name} must be the same on every process; that of {other} differs from that of 0"
+            )
 
 
 def _default_device() -> jax.Device:

@@ -43,7 +43,9 @@ class Teller:
     def __init__(self, job: str, report: Report | None) -> None:
         """Say which job it is, and whom to tell."""
         if report is not None and not callable(report):
-            raise ValueError(f"report must be a function of (finished, all), got {type(report).__name__}")
+            raise ValueError(
+                f"report must be a function of (finished, all), got {type(report).__name__}"
+            )
         self._job, self._report, self._last = job, report, time.monotonic()
 
     @property
@@ -56,17 +58,27 @@ class Teller:
         if self._report is not None:
             self._report(done, total)
         if time.monotonic() - self._last >= SECONDS:
-            LOG.info("%s: %d of %s, process %d", self._job, done, "?" if total is None else total, jax.process_index())
+            LOG.info(
+                "%s: %d of %s, process %d",
+                self._job,
+                done,
+                "?" if total is None else total,
+                jax.process_index(),
+            )
             self._last = time.monotonic()
 
 
 class Record:
     """The finished blocks of one run, by their rows; use it in a `with` statement, which closes the file."""
 
-    def __init__(self, path: str | os.PathLike[str], run: dict[str, Any], process: int | None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], run: dict[str, Any], process: int | None
+    ) -> None:
         """Open the record of a run, or begin one. ValueError where it is damaged or belongs to another run."""
         self._finished: dict[tuple[int, int], set[int]] = {}
-        header = json.loads(json.dumps({"format": _FORMAT, **run}))  # as it is read again
+        header = json.loads(
+            json.dumps({"format": _FORMAT, **run})
+        )  # as it is read again
         own = _of_process(path, process)
         for other in _of_run(path):
             if other != own:
@@ -97,7 +109,11 @@ class Record:
         """Yield the ranges of `rows` that are in no finished block, looking at the features of these in turn."""
         at = rows.start
         for (start, stop), checksums in sorted(self._finished.items()):
-            if stop > at and start < rows.stop and _checksum(out[start:stop]) in checksums:
+            if (
+                stop > at
+                and start < rows.stop
+                and _checksum(out[start:stop]) in checksums
+            ):
                 if start > at:
                     yield slice(at, start)
                 at = stop
@@ -119,7 +135,9 @@ class Record:
         try:
             stored, *blocks = map(json.loads, whole.splitlines())
             for start, stop, checksum in blocks:
-                self._finished.setdefault((int(start), int(stop)), set()).add(int(checksum))
+                self._finished.setdefault((int(start), int(stop)), set()).add(
+                    int(checksum)
+                )
         except (ValueError, TypeError) as error:
             raise ValueError(
                 f"progress {path} is damaged, or is no record of a run; remove it to begin anew"
@@ -136,7 +154,9 @@ def _of_run(path: str | os.PathLike[str]) -> list[pathlib.Path]:
     """Return what is there of a run, of whatever processes."""
     path = pathlib.Path(path)
     names = re.compile(re.escape(path.name) + r"(\.[0-9]+)?")
-    return sorted(other for other in path.parent.iterdir() if names.fullmatch(other.name))
+    return sorted(
+        other for other in path.parent.iterdir() if names.fullmatch(other.name)
+    )
 
 
 def _whole_lines(text: bytes) -> bytes:
@@ -145,22 +165,42 @@ def _whole_lines(text: bytes) -> bytes:
 
 def _same_run(path: pathlib.Path, header: dict[str, Any], stored: Any) -> None:
     if not isinstance(stored, dict) or stored.get("format") != header["format"]:
-        raise ValueError(f"progress {path} is no record of a run; pass the path of one, or of a new file")
-    other = [key for key in sorted(stored.keys() | header.keys()) if stored.get(key) != header.get(key)]
+        raise ValueError(
+            f"progress {path} is no record of a run; pass the path of one, or of a new file"
+        )
+    other = [
+        key
+        for key in sorted(stored.keys() | header.keys())
+        if stored.get(key) != header.get(key)
+    ]
     if other:
-        said = "; ".join(f"{key} is {header.get(key)!r}, there {stored.get(key)!r}" for key in other)
-        raise ValueError(f"progress {path} belongs to another run: {said}. Go on as there, or remove it to begin anew")
+        said = "; ".join(
+            f"{key} is {header.get(key)!r}, there {stored.get(key)!r}" for key in other
+        )
+        raise ValueError(
+            f"progress {path} belongs to another run: {said}. Go on as there, or remove it to begin anew"
+        )
 
 
 class State:
     """The last state of a run that was kept, and how far it had come."""
 
-    def __init__(self, path: str | os.PathLike[str], run: dict[str, Any], process: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        run: dict[str, Any],
+        process: int | None = None,
+    ) -> None:
         """Say where the state of which run is kept. ValueError where what is there is of another one."""
-        self._path, self._run = _of_process(path, process), {"format": f"{_FORMAT}, state", **run}
+        self._path, self._run = (
+            _of_process(path, process),
+            {"format": f"{_FORMAT}, state", **run},
+        )
         self._stored: Any = None
         self._last = time.monotonic()
-        there = [self._path] if self._path.exists() else _of_run(path)[:1]  # those of all processes say the same
+        there = (
+            [self._path] if self._path.exists() else _of_run(path)[:1]
+        )  # those of all processes say the same
         for other in there:
             stored = io.load(other)
             kept: Any = stored.pop("kept", None) if isinstance(stored, dict) else None
@@ -169,7 +209,11 @@ class State:
 
     def read(self, begin: Any) -> tuple[int, Any]:
         """Return how far the run had come, and its state then; 0 and `begin` where nothing is kept."""
-        return (0, begin) if self._stored is None else (self._stored["done"], self._stored["state"])
+        return (
+            (0, begin)
+            if self._stored is None
+            else (self._stored["done"], self._stored["state"])
+        )
 
     @property
     def due(self) -> bool:
@@ -178,7 +222,10 @@ class State:
 
     def keep(self, done: int, state: Any) -> None:
         """Replace what is kept."""
-        io.save(self._path, {**self._run, "kept": {"done": done, "state": jax.device_get(state)}})
+        io.save(
+            self._path,
+            {**self._run, "kept": {"done": done, "state": jax.device_get(state)}},
+        )
         self._last = time.monotonic()
 
 
@@ -196,7 +243,9 @@ def fingerprint(tree: Any) -> str:
     leaves, structure = jax.tree.flatten(tree)
     digest = hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", str(structure)).encode())
     for leaf in leaves:
-        if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if isinstance(leaf, jax.Array) and jnp.issubdtype(
+            leaf.dtype, jax.dtypes.prng_key
+        ):
             leaf = jax.random.key_data(leaf)
         array = np.asarray(leaf)
         digest.update(f"{array.dtype.str}{array.shape}".encode())

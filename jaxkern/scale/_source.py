@@ -22,7 +22,10 @@ _END_BYTES = 2**12
 
 
 def open_rows(
-    path: str | os.PathLike[str], *, columns: Sequence[str] | None = None, dtype: DTypeLike | None = None
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Rows:
     """Return the rows of a `.npy` file, a `.parquet` file, or a folder of either, which are read where they are sliced.
 
@@ -71,27 +74,49 @@ def open_rows(
     """
     path = pathlib.Path(path)
     if path.is_dir():
-        files = sorted(p for p in path.iterdir() if p.suffix in _KINDS and p.name[0] not in "._")
+        files = sorted(
+            p for p in path.iterdir() if p.suffix in _KINDS and p.name[0] not in "._"
+        )
     else:
         files = [path]
     kinds = {file.suffix for file in files}
-    if not files or not all(file.is_file() for file in files) or not kinds <= _KINDS.keys():
-        raise ValueError(f"path must be a .npy or .parquet file, or a folder with some, got {path}")
+    if (
+        not files
+        or not all(file.is_file() for file in files)
+        or not kinds <= _KINDS.keys()
+    ):
+        raise ValueError(
+            f"path must be a .npy or .parquet file, or a folder with some, got {path}"
+        )
     if len(kinds) > 1:
-        raise ValueError(f"path must have shards of one kind, got both .npy and .parquet in {path}")
-    names = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
+        raise ValueError(
+            f"path must have shards of one kind, got both .npy and .parquet in {path}"
+        )
+    names = (
+        None
+        if columns is None
+        else [columns]
+        if isinstance(columns, str)
+        else list(columns)
+    )
     if names is not None and (not names or len(set(names)) < len(names)):
-        raise ValueError(f"columns must be different names, at least one, got {columns!r}")
+        raise ValueError(
+            f"columns must be different names, at least one, got {columns!r}"
+        )
     shards = [_KINDS[file.suffix](file, names) for file in files]
     first = shards[0]
     for shard in shards:
         for what in ("columns", "dtype"):
             here, there = getattr(shard, what), getattr(first, what)
             if here != there:
-                raise ValueError(f"shard {shard.path} must have the {what} of {first.path}, {there}, got {here}")
+                raise ValueError(
+                    f"shard {shard.path} must have the {what} of {first.path}, {there}, got {here}"
+                )
     wanted = np.dtype(first.dtype if dtype is None else dtype)
     if wanted not in (np.dtype("float32"), np.dtype("float64")):
-        raise ValueError(f"dtype must be float32 or float64, got {wanted}: pass the one to convert {path} to")
+        raise ValueError(
+            f"dtype must be float32 or float64, got {wanted}: pass the one to convert {path} to"
+        )
     return Rows(shards, wanted)
 
 
@@ -108,7 +133,9 @@ class Rows:
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         if not isinstance(rows, slice) or rows.step not in (None, 1):
-            raise ValueError(f"rows on storage are read as X[start:stop], got X[{rows!r}]; X[:] reads all")
+            raise ValueError(
+                f"rows on storage are read as X[start:stop], got X[{rows!r}]; X[:] reads all"
+            )
         start, stop, _ = rows.indices(self.shape[0])
         out = np.empty((max(stop - start, 0), self.shape[1]), self.dtype)
         at = int(np.searchsorted(self._starts, start, side="right")) - 1
@@ -123,14 +150,18 @@ class Rows:
         return out
 
     def fingerprint(self) -> str:
-        digest = hashlib.sha256(repr((self.shape, str(self.dtype), self._shards[0].columns)).encode())
+        digest = hashlib.sha256(
+            repr((self.shape, str(self.dtype), self._shards[0].columns)).encode()
+        )
         for shard in self._shards:
             size = shard.path.stat().st_size
             with shard.path.open("rb") as file:
                 ends = [file.read(_END_BYTES)]
                 file.seek(max(size - _END_BYTES, 0))
                 ends.append(file.read())
-            digest.update(repr((shard.path.name, size, *map(zlib.crc32, ends))).encode())
+            digest.update(
+                repr((shard.path.name, size, *map(zlib.crc32, ends))).encode()
+            )
         return digest.hexdigest()[:32]
 
 
@@ -139,14 +170,18 @@ class _Npy:
 
     def __init__(self, path: pathlib.Path, columns: list[str] | None) -> None:
         if columns is not None:
-            raise ValueError(f"columns must be None for .npy files, which have no names, got {columns!r}")
+            raise ValueError(
+                f"columns must be None for .npy files, which have no names, got {columns!r}"
+            )
         self.path = path
         try:
             array = self._mapped()
         except (ValueError, OSError, EOFError) as error:
             raise ValueError(f"shard {path} cannot be read: {error}") from error
         if array.ndim != 2 or array.shape[1] < 1 or array.dtype.kind not in "fiu":
-            raise ValueError(f"shard {path} must be a matrix of numbers, got shape {array.shape}, dtype {array.dtype}")
+            raise ValueError(
+                f"shard {path} must be a matrix of numbers, got shape {array.shape}, dtype {array.dtype}"
+            )
         self.num_rows, self.dtype = array.shape[0], array.dtype
         self.columns = [str(number) for number in range(array.shape[1])]
 
@@ -173,7 +208,10 @@ class _Parquet:
         try:
             with parquet.ParquetFile(path) as file:
                 schema, about = file.schema_arrow, file.metadata
-        except (ValueError, OSError) as error:  # what pyarrow raises for damaged files is either
+        except (
+            ValueError,
+            OSError,
+        ) as error:  # what pyarrow raises for damaged files is either
             raise ValueError(f"shard {path} cannot be read: {error}") from error
         self.columns = list(schema.names) if columns is None else columns
         self.num_rows = int(about.num_rows)
@@ -182,19 +220,27 @@ class _Parquet:
         dtypes = []
         for name in self.columns:
             if schema.names.count(name) != 1:
-                raise ValueError(f"shard {path} must have one column {name!r}, got {schema.names}")
+                raise ValueError(
+                    f"shard {path} must have one column {name!r}, got {schema.names}"
+                )
             try:
                 dtypes.append(np.dtype(schema.field(name).type.to_pandas_dtype()))
             except NotImplementedError:
                 dtypes.append(np.dtype(object))
             if dtypes[-1].kind not in "fiu":
-                raise ValueError(f"shard {path}: column {name!r} must hold numbers, got {schema.field(name).type}")
+                raise ValueError(
+                    f"shard {path}: column {name!r} must hold numbers, got {schema.field(name).type}"
+                )
         if not dtypes:
             raise ValueError(f"shard {path} must have at least one column")
         self.dtype = np.result_type(*dtypes)
         for group in groups:
             for j in range(group.num_columns):
-                known = group.column(j).statistics if group.column(j).path_in_schema in self.columns else None
+                known = (
+                    group.column(j).statistics
+                    if group.column(j).path_in_schema in self.columns
+                    else None
+                )
                 if known is not None and known.null_count:
                     self._refuse_nulls(group.column(j).path_in_schema)
 
@@ -209,7 +255,9 @@ class _Parquet:
                 values = rest.column(name)
                 if values.null_count:
                     self._refuse_nulls(name)
-                out[done : done + count, j] = values[:count].to_numpy(zero_copy_only=False)
+                out[done : done + count, j] = values[:count].to_numpy(
+                    zero_copy_only=False
+                )
             done, rest = done + count, rest.slice(count)
         if start + done < self.num_rows:
             self._places[start + done] = _Place(batches, rest)
@@ -236,7 +284,9 @@ class _Parquet:
         raise ValueError(f"shard {self.path} has fewer rows than when it was opened")
 
     def _refuse_nulls(self, name: str) -> None:
-        raise ValueError(f"shard {self.path}: column {name!r} holds nulls; fill or drop them first")
+        raise ValueError(
+            f"shard {self.path}: column {name!r} holds nulls; fill or drop them first"
+        )
 
 
 _KINDS: dict[str, type[_Npy] | type[_Parquet]] = {".npy": _Npy, ".parquet": _Parquet}
@@ -246,5 +296,7 @@ def _parquet() -> Any:
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: python3 -m pip install 'jaxkern-verified[check]'") from error
+        raise ImportError(
+            "Parquet files need pyarrow: python3 -m pip install 'jaxkern-verified[check]'"
+        ) from error
     return parquet

@@ -23,7 +23,9 @@ _STEP_BYTES = 2**24  # of points that one step takes to the devices
 _State = TypeVar("_State")
 
 
-def merge_tree(merge: Callable[[_State, _State], _State], states: Iterable[_State]) -> _State:
+def merge_tree(
+    merge: Callable[[_State, _State], _State], states: Iterable[_State]
+) -> _State:
     """Merge neighbours, then neighbours of the results, until one state is left.
 
     Every state passes through at most log2(number of states), rounded up, merges, and the order of the states is kept.
@@ -48,7 +50,9 @@ def merge_tree(merge: Callable[[_State, _State], _State], states: Iterable[_Stat
     >>> merge_tree(lambda a, b: f"({a}{b})", "abcde")
     '(((ab)(cd))e)'
     """
-    waiting: list[tuple[int, _State]] = []  # (how many states are in it, descending powers of two, and their merger)
+    waiting: list[
+        tuple[int, _State]
+    ] = []  # (how many states are in it, descending powers of two, and their merger)
     for state in states:
         count = 1
         while waiting and waiting[-1][0] == count:
@@ -134,7 +138,9 @@ def stream(
             f"pca must be what features.streaming_pca or streaming_ridge returns, got {type(pca).__name__}"
         )
     host_matrix("X", X)
-    if isinstance(pca, StreamingPCA) != (y is None) or (y is not None and getattr(y, "shape", ())[:1] != X.shape[:1]):
+    if isinstance(pca, StreamingPCA) != (y is None) or (
+        y is not None and getattr(y, "shape", ())[:1] != X.shape[:1]
+    ):
         kind = getattr(y, "shape", type(y).__name__)
         raise ValueError(
             f"y must have a label for each of {X.shape[0]} rows with streaming_ridge, else be None: {kind}"
@@ -148,22 +154,35 @@ def stream(
     count = own.stop - own.start
     length = -(-X.shape[0] // num_streams)
     if block_size is None:
-        block_size = max(_STEP_BYTES // (count * X.shape[1] * np.dtype(X.dtype).itemsize), 1)
+        block_size = max(
+            _STEP_BYTES // (count * X.shape[1] * np.dtype(X.dtype).itemsize), 1
+        )
         block_size = min(block_size, length)
     block_size = checks.count("block_size", block_size)
 
     divided = NamedSharding(mesh, PartitionSpec(_mesh.AXIS))
     empty: Any = pca.init(X.dtype)
-    begin = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)), empty)
+    begin = jax.tree.map(
+        lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)), empty
+    )
     kept, done, tell = None, 0, Teller("stream", report)
-    size = {"num_components": 1} if isinstance(pca, StreamingPCA) else {"regularization": 1.0}
+    size = (
+        {"num_components": 1}
+        if isinstance(pca, StreamingPCA)
+        else {"regularization": 1.0}
+    )
     many = _mesh.spans_processes(sharding)
     if many or progress is not None:
         own_map = fingerprint((pca.finalize(empty, **size).features, empty))
     if many:
         _mesh.agree({"pca": own_map, "X": fingerprint((X.shape, str(X.dtype)))})
     if progress is not None:
-        run = {"map": own_map, **facts(X), "block_size": block_size, "num_streams": num_streams}
+        run = {
+            "map": own_map,
+            **facts(X),
+            "block_size": block_size,
+            "num_streams": num_streams,
+        }
         run |= {} if y is None else {"y": facts(y)}
         run["processes"] = jax.process_count() if many else 1
         kept = State(progress, run, jax.process_index() if many else None)
@@ -198,7 +217,9 @@ def _own_streams(num_streams: int, mesh: Mesh, sharding: Any) -> slice:
     devices = mesh.devices.size
     if not _mesh.spans_processes(sharding):
         if num_streams % devices:
-            raise ValueError(f"num_streams must be a multiple of the {devices} devices, got {num_streams}")
+            raise ValueError(
+                f"num_streams must be a multiple of the {devices} devices, got {num_streams}"
+            )
         return slice(0, num_streams)
     processes = jax.process_count()
     each = num_streams // processes
@@ -211,7 +232,10 @@ def _own_streams(num_streams: int, mesh: Mesh, sharding: Any) -> slice:
 
 
 def _lengths(num_rows: int, streams: slice, length: int) -> list[int]:
-    return [max(min(num_rows - i * length, length), 0) for i in range(streams.start, streams.stop)]
+    return [
+        max(min(num_rows - i * length, length), 0)
+        for i in range(streams.start, streams.stop)
+    ]
 
 
 def _steps(
@@ -224,7 +248,9 @@ def _steps(
     lengths = _lengths(held[0].shape[0], streams, length)
     for done in range(first, max(lengths), block_size):
         shape = len(lengths), block_size
-        rows = tuple(np.zeros((*shape, *part.shape[1:]), np.dtype(part.dtype)) for part in held)
+        rows = tuple(
+            np.zeros((*shape, *part.shape[1:]), np.dtype(part.dtype)) for part in held
+        )
         weights = np.zeros(shape, rows[0].dtype)
         for i, stop in enumerate(lengths):
             taken = min(max(stop - done, 0), block_size)
@@ -242,11 +268,19 @@ def _each(stacked: Any, count: int) -> Iterator[Any]:
 
 
 @partial(jax.jit, static_argnames=("pca", "mesh"), donate_argnames="states")
-def _step(states: Any, rows: tuple[jax.Array, ...], *, pca: StreamingPCA | StreamingRidge, mesh: Mesh) -> Any:
+def _step(
+    states: Any,
+    rows: tuple[jax.Array, ...],
+    *,
+    pca: StreamingPCA | StreamingRidge,
+    mesh: Mesh,
+) -> Any:
     """Update every stream on its own device, those of one device one after the other."""
 
     def one(stream: tuple[Any, tuple[jax.Array, ...]]) -> Any:
         return pca.update(stream[0], *stream[1])
 
     each, divided = partial(lax.map, one), PartitionSpec(_mesh.AXIS)
-    return jax.shard_map(each, mesh=mesh, in_specs=divided, out_specs=divided, check_vma=False)((states, rows))
+    return jax.shard_map(
+        each, mesh=mesh, in_specs=divided, out_specs=divided, check_vma=False
+    )((states, rows))

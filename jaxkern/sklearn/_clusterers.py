@@ -32,8 +32,14 @@ class _Clusterer(ClusterMixin, Estimator):
             self._start(X)
             cluster, sizes = self._function()
             sizes["num_restarts"] = self.n_init
-            self.clusters_ = cluster(self._key(1), self.kernel_, X, self.n_clusters, **sizes)
-        self.labels_ = self.clusters_.labels if isinstance(X, jax.Array) else np.asarray(self.clusters_.labels)
+            self.clusters_ = cluster(
+                self._key(1), self.kernel_, X, self.n_clusters, **sizes
+            )
+        self.labels_ = (
+            self.clusters_.labels
+            if isinstance(X, jax.Array)
+            else np.asarray(self.clusters_.labels)
+        )
         return self
 
     def predict(self, X: Any) -> Any:
@@ -41,7 +47,9 @@ class _Clusterer(ClusterMixin, Estimator):
         check_is_fitted(self, "clusters_")
         X = self._validated(X, reset=False)
         with self._precision():
-            labels = quick(type(self.clusters_).predict)(self.clusters_, jnp.asarray(X, self._dtype))
+            labels = quick(type(self.clusters_).predict)(
+                self.clusters_, jnp.asarray(X, self._dtype)
+            )
         return labels if isinstance(X, jax.Array) else np.asarray(labels)
 
 

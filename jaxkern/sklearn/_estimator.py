@@ -18,7 +18,9 @@ from sklearn.utils.validation import validate_data
 from jaxkern import checks, kernels
 
 _NAMES = ("Gaussian", "Laplacian", "Exponential", "Cauchy", "Matern32", "Matern52")
-_KERNELS = {name.lower(): getattr(kernels, name) for name in _NAMES} | {"rbf": kernels.Gaussian}
+_KERNELS = {name.lower(): getattr(kernels, name) for name in _NAMES} | {
+    "rbf": kernels.Gaussian
+}
 _MANY = 2_000
 
 
@@ -36,7 +38,10 @@ class Estimator(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled, with arrays of NumPy: those of JAX might come back in another dtype."""
         state = super().__getstate__()
-        return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, state)
+        return jax.tree.map(
+            lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf,
+            state,
+        )
 
     def _precision(self) -> Any:
         """Return the context in which JAX computes in the dtype of the first data."""
@@ -51,7 +56,9 @@ class Estimator(BaseEstimator):
                 raise ValueError("X must be finite, got NaN or infinity")
             return validate_data(self, X, skip_check_array=True, reset=reset)
         sparse = "csr" if self._sparse else False
-        return validate_data(self, X, dtype=[np.float64, np.float32], accept_sparse=sparse, reset=reset)
+        return validate_data(
+            self, X, dtype=[np.float64, np.float32], accept_sparse=sparse, reset=reset
+        )
 
     def _start(self, X: Any, weights: Any = None) -> None:
         """Fix what the first data decide: the seed and the kernel."""
@@ -62,31 +69,49 @@ class Estimator(BaseEstimator):
         lengthscale, gamma = self.lengthscale, self.gamma
         if not isinstance(self.kernel, str):
             if lengthscale is not None or gamma is not None:
-                raise ValueError(f"lengthscale and gamma are those of the kernel {self.kernel!r}; pass None")
+                raise ValueError(
+                    f"lengthscale and gamma are those of the kernel {self.kernel!r}; pass None"
+                )
             return kernels.as_kernel(self.kernel)
         if self.kernel not in _KERNELS:
-            raise ValueError(f"kernel must be one of {', '.join(_KERNELS)} or a kernel object, got {self.kernel!r}")
+            raise ValueError(
+                f"kernel must be one of {', '.join(_KERNELS)} or a kernel object, got {self.kernel!r}"
+            )
         cls = _KERNELS[self.kernel]
         if gamma is not None:
             if lengthscale is not None:
-                raise ValueError(f"pass lengthscale or gamma, not both, got {lengthscale!r} and {gamma!r}")
+                raise ValueError(
+                    f"pass lengthscale or gamma, not both, got {lengthscale!r} and {gamma!r}"
+                )
             if not hasattr(cls, "from_gamma"):
-                raise ValueError(f"gamma is for gaussian, laplacian and exponential; the kernel is {self.kernel!r}")
-            return cls.from_gamma(_scale(X) if isinstance(gamma, str) and gamma == "scale" else gamma)
+                raise ValueError(
+                    f"gamma is for gaussian, laplacian and exponential; the kernel is {self.kernel!r}"
+                )
+            return cls.from_gamma(
+                _scale(X) if isinstance(gamma, str) and gamma == "scale" else gamma
+            )
         if lengthscale is None:
             lengthscale = _median(X, np.random.default_rng(self._seed), weights)
-        return cls(np.asarray(lengthscale, X.dtype) if np.ndim(lengthscale) else lengthscale)
+        return cls(
+            np.asarray(lengthscale, X.dtype) if np.ndim(lengthscale) else lengthscale
+        )
 
 
 def _scale(X: Any) -> float:
     """Return gamma="scale" of scikit-learn's RBFSampler."""
-    variance = float((X.multiply(X)).mean() - X.mean() ** 2 if scipy.sparse.issparse(X) else X.var())
+    variance = float(
+        (X.multiply(X)).mean() - X.mean() ** 2 if scipy.sparse.issparse(X) else X.var()
+    )
     return 1 / (X.shape[1] * variance) if variance else 1.0
 
 
 def _median(X: Any, rng: np.random.Generator, weights: Any) -> float:
     """Return the median distance, computed on the host: no size of a fold is compiled for it."""
-    some = slice(None) if X.shape[0] <= _MANY else rng.choice(X.shape[0], _MANY, replace=False)
+    some = (
+        slice(None)
+        if X.shape[0] <= _MANY
+        else rng.choice(X.shape[0], _MANY, replace=False)
+    )
     rows = X[some]
     if scipy.sparse.issparse(rows):
         distances = euclidean_distances(rows)[np.triu_indices(rows.shape[0], 1)]
@@ -94,7 +119,11 @@ def _median(X: Any, rng: np.random.Generator, weights: Any) -> float:
         distances = pdist(np.asarray(rows))
     if not distances.size:
         return 1.0
-    median = float(np.median(distances) if weights is None else _weighted_median(distances, weights[some]))
+    median = float(
+        np.median(distances)
+        if weights is None
+        else _weighted_median(distances, weights[some])
+    )
     return median if median > 0 else 1.0
 
 
@@ -103,7 +132,15 @@ def _weighted_median(distances: np.ndarray, weights: np.ndarray) -> Any:
     weights = weights.astype(np.float64)
     first, second = np.triu_indices(len(weights), 1)
     of_copies = np.sum(np.maximum(weights * (weights - 1), 0)) / 2
-    distances, counts = np.append(distances, 0.0), np.append(weights[first] * weights[second], of_copies)
+    distances, counts = (
+        np.append(distances, 0.0),
+        np.append(weights[first] * weights[second], of_copies),
+    )
     order = np.argsort(distances)
     totals = np.cumsum(counts[order])
-    return np.mean([distances[order[np.searchsorted(totals, totals[-1] / 2, side)]] for side in ("left", "right")])
+    return np.mean(
+        [
+            distances[order[np.searchsorted(totals, totals[-1] / 2, side)]]
+            for side in ("left", "right")
+        ]
+    )

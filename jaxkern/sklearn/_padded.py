@@ -14,9 +14,18 @@ from jaxkern import scale
 from jaxkern._programs import known
 
 _MOST_ENTRIES = 2**21  # of sparse rows that are made dense at once
-_SIZE, MOST_PADDED = 128, 1_024  # padded numbers of landmarks are multiples of the first up to the second
+_SIZE, MOST_PADDED = (
+    128,
+    1_024,
+)  # padded numbers of landmarks are multiples of the first up to the second
 _ROWS, _FEW = 256, 2_048  # up to the second the rows are mapped in blocks of the first
-_AXES = {"landmarks": "n", "weights": "n", "projection": "kn", "offset": "k", "eigenvalues": "k"}
+_AXES = {
+    "landmarks": "n",
+    "weights": "n",
+    "projection": "kn",
+    "offset": "k",
+    "eigenvalues": "k",
+}
 
 
 def blocks(X: Any) -> Iterator[Any]:
@@ -39,11 +48,19 @@ def resized(phi: Any, num_landmarks: int, num_features: int) -> Any:
     changed = {}
     for name in set(_AXES) & {field.name for field in dataclasses.fields(phi)}:
         if getattr(phi, name) is not None:
-            sizes = [{"n": num_landmarks, "k": num_features}[axis] for axis in _AXES[name]]
+            sizes = [
+                {"n": num_landmarks, "k": num_features}[axis] for axis in _AXES[name]
+            ]
             array = np.asarray(getattr(phi, name))[tuple(map(slice, sizes))]
-            missing = [(0, size - held) for size, held in zip(sizes, array.shape, strict=False)]
+            missing = [
+                (0, size - held) for size, held in zip(sizes, array.shape, strict=False)
+            ]
             missing += [(0, 0)] * (array.ndim - len(sizes))
-            changed[name] = jax.device_put(np.pad(array, missing, mode="edge" if name == "landmarks" else "constant"))
+            changed[name] = jax.device_put(
+                np.pad(
+                    array, missing, mode="edge" if name == "landmarks" else "constant"
+                )
+            )
     return dataclasses.replace(phi, **changed)
 
 
@@ -81,6 +98,11 @@ def filled_up(X: Any, mode: Any = "edge") -> Any:
 
 def by_rows(function: Any, model: Any, X: Any) -> Any:
     """Return function(model, X) of the rows of X, (n,) or (n, k), in blocks that are filled up; an array as X is."""
-    small, join = is_small(X), (jnp.concatenate if isinstance(X, jax.Array) else np.concatenate)
+    small, join = (
+        is_small(X),
+        (jnp.concatenate if isinstance(X, jax.Array) else np.concatenate),
+    )
     size, call = (_ROWS, quick(function)) if small else (_FEW, function)
-    return join([call(model, filled_up(X[i : i + size])) for i in range(0, len(X), size)])[: len(X)]
+    return join(
+        [call(model, filled_up(X[i : i + size])) for i in range(0, len(X), size)]
+    )[: len(X)]

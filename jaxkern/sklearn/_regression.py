@@ -34,9 +34,17 @@ class _KernelRidge(Estimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit to X, (n, dim), and y, with weights (n,), none negative: 2 counts twice. Return self."""
         X = self._validated(X, reset=True)
-        rows, y = check_X_y(np.zeros((X.shape[0], 1)), y, multi_output=self._real, y_numeric=self._real, estimator=self)
+        rows, y = check_X_y(
+            np.zeros((X.shape[0], 1)),
+            y,
+            multi_output=self._real,
+            y_numeric=self._real,
+            estimator=self,
+        )
         self._dtype = X.dtype
-        weights = _check_sample_weight(sample_weight, rows, dtype=self._dtype, ensure_non_negative=True)
+        weights = _check_sample_weight(
+            sample_weight, rows, dtype=self._dtype, ensure_non_negative=True
+        )
         if not weights.any():
             raise ValueError("sample_weight must have a positive sum, got zeros alone")
         if not weights.all():
@@ -44,7 +52,9 @@ class _KernelRidge(Estimator):
         with np.errstate(over="ignore"):
             Y = self._columns(y).astype(self._dtype)
         if not np.isfinite(Y).all():
-            raise ValueError(f"y must be within the range of {self._dtype}, the dtype of X; rescale it")
+            raise ValueError(
+                f"y must be within the range of {self._dtype}, the dtype of X; rescale it"
+            )
         with self._precision():
             self._start(X, None if sample_weight is None else weights)
             self._solve(X, Y, weights)
@@ -62,27 +72,43 @@ class _KernelRidge(Estimator):
         rows, asked = X.shape[0], self.n_landmarks
         count = 1_000 if asked is None else checks.count("n_landmarks", asked)
         if asked is not None and rows < count:
-            warnings.warn(f"n_landmarks is {count}, and X has {rows} rows: all are landmarks", stacklevel=3)
-        function = cast(Any, regression.ridge if self.tol is None else regression.ridge_to)
+            warnings.warn(
+                f"n_landmarks is {count}, and X has {rows} rows: all are landmarks",
+                stacklevel=3,
+            )
+        function = cast(
+            Any, regression.ridge if self.tol is None else regression.ridge_to
+        )
         words = {"regularization": self._number("alpha")}
         words |= {} if self.tol is None else {"tolerance": self._number("tol")}
         small = is_small(X)
         if small:
             X, Y, weights = filled_up(X), filled_up(Y), filled_up(weights, "constant")
-        sizes = {"num_landmarks": X.shape[0] if rows <= count else count, "landmarks": self.landmarks}
+        sizes = {
+            "num_landmarks": X.shape[0] if rows <= count else count,
+            "landmarks": self.landmarks,
+        }
         # Many products are worth an optimised program.
-        call = quick(function, **sizes) if small and self.tol is None else functools.partial(function, **sizes)
+        call = (
+            quick(function, **sizes)
+            if small and self.tol is None
+            else functools.partial(function, **sizes)
+        )
         self.ridge_ = call(self._key(1), self.kernel_, X, Y, **words, weights=weights)
         self.distance_bound_ = np.asarray(self.ridge_.distance_bound)[()]
         self.training_bound_ = np.asarray(self.ridge_.training_bound)[()]
         if not self.ridge_.converged:
             reached = f"{np.max([self.distance_bound_, self.training_bound_]):.2g}, above tol={self.tol}"
             advice = "pass more n_landmarks, or X in float64"
-            warnings.warn(f"the bounds are {reached}; {advice}", ConvergenceWarning, stacklevel=3)
+            warnings.warn(
+                f"the bounds are {reached}; {advice}", ConvergenceWarning, stacklevel=3
+            )
 
     def _number(self, name: str) -> jax.Array:
         value = getattr(self, name)
-        return checks.scalar(name, checks.positive(name, checks.real(name, value)), self._dtype)
+        return checks.scalar(
+            name, checks.positive(name, checks.real(name, value)), self._dtype
+        )
 
     def _values(self, function: Any, X: Any) -> Any:
         """Return what a function of the solution is at rows, in the dtype of `fit`."""
@@ -145,11 +171,16 @@ class KernelRidgeClassifier(ClassifierMixin, _KernelRidge):
     def predict(self, X: Any) -> np.ndarray:
         """Return the classes of X, (n,), an array of NumPy."""
         values = np.asarray(self.decision_function(X))
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+        return self.classes_[
+            (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        ]
 
     def certain(self, X: Any) -> np.ndarray:
         """Return where the exact solution predicts the same class for certain, (n,) of bool, an array of NumPy."""
-        values, bounds = np.asarray(self.decision_function(X)), np.asarray(self.bound(X))
+        values, bounds = (
+            np.asarray(self.decision_function(X)),
+            np.asarray(self.bound(X)),
+        )
         if values.ndim == 1:
             return np.abs(values) > bounds
         best = np.arange(values.shape[1]) == values.argmax(axis=1)[:, None]
@@ -160,6 +191,8 @@ class KernelRidgeClassifier(ClassifierMixin, _KernelRidge):
         check_classification_targets(y)
         self.classes_, at = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y must have at least 2 classes in rows of positive weight, got 1 class: {y[0]!r}")
+            raise ValueError(
+                f"y must have at least 2 classes in rows of positive weight, got 1 class: {y[0]!r}"
+            )
         Y = 2.0 * (at[:, None] == np.arange(len(self.classes_))) - 1
         return Y[:, 1] if len(self.classes_) == 2 else Y

@@ -19,7 +19,11 @@ from jaxkern import checks, features, landmarks
 from jaxkern.sklearn._estimator import Estimator
 from jaxkern.sklearn._padded import MOST_PADDED, blocks, mapped, padded, quick, resized
 
-_CHOICES = {"kmeans_plus_plus": False, "leverage": True, "pivoted_cholesky": True}  # whether it takes the kernel
+_CHOICES = {
+    "kmeans_plus_plus": False,
+    "leverage": True,
+    "pivoted_cholesky": True,
+}  # whether it takes the kernel
 _apply = jax.jit(operator.call)
 
 
@@ -46,7 +50,9 @@ class _Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def partial_fit(self, X: Any, y: Any = None) -> Any:
         """Go on with a further batch of the data; the lengthscale stays that of the first batch."""
         if not hasattr(self, "kernel_"):
-            return _Transformer.fit(self, X)  # without a word on how few rows the first batch has
+            return _Transformer.fit(
+                self, X
+            )  # without a word on how few rows the first batch has
         X = self._validated(X, reset=False)
         with self._precision():
             self._learn(X.astype(self._dtype, copy=False))
@@ -79,7 +85,13 @@ class _Fourier(_Transformer):
     def _start(self, X: Any, weights: Any = None) -> None:
         super()._start(X)
         draw = getattr(features, self._draw)
-        self.map_ = draw(self._key(1), self.kernel_, X.shape[1], num_frequencies=self.n_frequencies, dtype=self._dtype)
+        self.map_ = draw(
+            self._key(1),
+            self.kernel_,
+            X.shape[1],
+            num_frequencies=self.n_frequencies,
+            dtype=self._dtype,
+        )
 
     def _learn(self, X: Any) -> None:
         """Nothing depends on further data."""
@@ -142,25 +154,48 @@ class _Landmarks(_Transformer):
         super().fit(X)
         held, asked = len(self._points), self.n_landmarks
         if isinstance(self.landmarks, str) and asked is not None and held < asked:
-            warnings.warn(f"n_landmarks is {asked}, and X has {held} rows: all are landmarks", stacklevel=2)
+            warnings.warn(
+                f"n_landmarks is {asked}, and X has {held} rows: all are landmarks",
+                stacklevel=2,
+            )
         return self
 
     def _start(self, X: Any, weights: Any = None) -> None:
         super()._start(X)
-        if isinstance(self.landmarks, str) and self.landmarks not in ("uniform", *_CHOICES):
-            raise ValueError(f"landmarks must be uniform, {', '.join(_CHOICES)} or an array, got {self.landmarks!r}")
+        if isinstance(self.landmarks, str) and self.landmarks not in (
+            "uniform",
+            *_CHOICES,
+        ):
+            raise ValueError(
+                f"landmarks must be uniform, {', '.join(_CHOICES)} or an array, got {self.landmarks!r}"
+            )
         self._draws = np.random.default_rng([self._seed, 1])
         self._points, self._odds = np.empty((0, X.shape[1]), self._dtype), np.empty(0)
 
     def _learn(self, X: Any) -> None:
         if not isinstance(self.landmarks, str):
-            self._points = np.asarray(checks.matrix("landmarks", self.landmarks, dim=X.shape[1])).astype(self._dtype)
+            self._points = np.asarray(
+                checks.matrix("landmarks", self.landmarks, dim=X.shape[1])
+            ).astype(self._dtype)
         else:
-            self._choose(X, 1_000 if self.n_landmarks is None else checks.count("n_landmarks", self.n_landmarks))
+            self._choose(
+                X,
+                1_000
+                if self.n_landmarks is None
+                else checks.count("n_landmarks", self.n_landmarks),
+            )
         count = len(self._points)
         size = padded(count)
-        weights = (np.arange(size) < count).astype(self._dtype) if size <= MOST_PADDED else None
-        phi = self._fitted(np.pad(self._points, ((0, size - count), (0, 0)), mode="edge"), weights, count)
+        weights = (
+            (np.arange(size) < count).astype(self._dtype)
+            if size <= MOST_PADDED
+            else None
+        )
+        phi = self._fitted(
+            np.pad(self._points, ((0, size - count), (0, 0)), mode="edge"),
+            weights,
+            count,
+        )
         self.map_ = resized(phi, count, self._width(count))
 
     def _choose(self, X: Any, count: int) -> None:
@@ -168,15 +203,22 @@ class _Landmarks(_Transformer):
         if self.landmarks == "uniform":
             odds = self._draws.random(X.shape[0])
             rows = np.argsort(odds)[:count]
-            points, odds = np.vstack([self._points, *blocks(X[rows])]), np.concatenate([self._odds, odds[rows]])
+            points, odds = (
+                np.vstack([self._points, *blocks(X[rows])]),
+                np.concatenate([self._odds, odds[rows]]),
+            )
             first = np.argsort(odds)[:count]
             self._points, self._odds = points[first], odds[first]
         elif len(self._points) or scipy.sparse.issparse(X):
-            raise ValueError(f"landmarks={self.landmarks!r} takes one dense X; pass landmarks='uniform' or an array")
+            raise ValueError(
+                f"landmarks={self.landmarks!r} takes one dense X; pass landmarks='uniform' or an array"
+            )
         else:
             kernel = (self.kernel_,) if _CHOICES[self.landmarks] else ()
             choose = getattr(landmarks, self.landmarks)
-            self._points = np.asarray(choose(self._key(1), *kernel, X, num_landmarks=min(count, X.shape[0])))
+            self._points = np.asarray(
+                choose(self._key(1), *kernel, X, num_landmarks=min(count, X.shape[0]))
+            )
 
     def _fitted(self, points: np.ndarray, weights: Any, count: int) -> Any:
         """Return the map, given landmarks of which those of weight 0 fill up."""
@@ -226,7 +268,9 @@ class KernelJL(_Landmarks):
 
     def _fitted(self, points: np.ndarray, weights: Any, count: int) -> Any:
         sizes = {"num_features": self.n_components, "centered": self.centered}
-        return quick(features.kernel_jl, **sizes)(self._key(2), self.kernel_, points, weights=weights)
+        return quick(features.kernel_jl, **sizes)(
+            self._key(2), self.kernel_, points, weights=weights
+        )
 
     def _width(self, count: int) -> int:
         return self.n_components
@@ -249,7 +293,11 @@ class KernelPCA(_Landmarks):
 
     def _fitted(self, points: np.ndarray, weights: Any, count: int) -> Any:
         return features.kernel_pca(
-            self.kernel_, points, num_components=self._width(count), centered=self.centered, weights=weights
+            self.kernel_,
+            points,
+            num_components=self._width(count),
+            centered=self.centered,
+            weights=weights,
         )
 
     def inverse_transform(self, X: Any) -> Any:
@@ -259,7 +307,11 @@ class KernelPCA(_Landmarks):
         Z = X if own else check_array(X, dtype=[np.float64, np.float32])
         with self._precision():
             points = features.preimage(self.map_, jnp.asarray(Z, self._dtype)).points
-            return points.astype(Z.dtype) if own else np.asarray(points).astype(Z.dtype, copy=False)
+            return (
+                points.astype(Z.dtype)
+                if own
+                else np.asarray(points).astype(Z.dtype, copy=False)
+            )
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -283,16 +335,24 @@ class StreamingPCA(_Transformer):
     def _start(self, X: Any, weights: Any = None) -> None:
         super()._start(X)
         self._features = features.paired_fourier(
-            self._key(1), self.kernel_, X.shape[1], num_frequencies=self.n_frequencies, dtype=self._dtype
+            self._key(1),
+            self.kernel_,
+            X.shape[1],
+            num_frequencies=self.n_frequencies,
+            dtype=self._dtype,
         )
         self._stream_state = self._stream().init(self._dtype)
 
     def _stream(self) -> Any:
         size = min(self.sketch_size, 2 * self.n_frequencies)
-        return features.streaming_pca(self._features, sketch_size=size, centered=self.centered)
+        return features.streaming_pca(
+            self._features, sketch_size=size, centered=self.centered
+        )
 
     def _learn(self, X: Any) -> None:
         stream = self._stream()
         for block in blocks(X):
             self._stream_state = stream.update(self._stream_state, block)
-        self.map_ = stream.finalize(self._stream_state, num_components=self.n_components)
+        self.map_ = stream.finalize(
+            self._stream_state, num_components=self.n_components
+        )

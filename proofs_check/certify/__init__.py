@@ -7,4 +7,13 @@ from proofs_check.certify._prediction import split
 from proofs_check.certify._request import Request
 from proofs_check.certify._table import Table, rows_for
 
-__all__ = ["Certificate", "Request", "Table", "certify", "from_array", "open_table", "rows_for", "split"]
+__all__ = [
+    "Certificate",
+    "Request",
+    "Table",
+    "certify",
+    "from_array",
+    "open_table",
+    "rows_for",
+    "split",
+]

@@ -46,26 +46,45 @@ def plan_of(delta: float, alpha: float, *, patient: bool) -> Plan:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if sequential.largest_certified(middle, delta, alpha) < 0 else (low, middle)
+        low, high = (
+            (middle, high)
+            if sequential.largest_certified(middle, delta, alpha) < 0
+            else (low, middle)
+        )
     block = math.ceil(high / _LOOKS)
-    looks = block * np.arange(1, math.ceil(PATIENCE * (4 if patient else 1) * high / block) + 1)
+    looks = block * np.arange(
+        1, math.ceil(PATIENCE * (4 if patient else 1) * high / block) + 1
+    )
     certified = sequential.largest_certified(looks, delta, alpha)
     last = int(certified[-1])
     hopeless = np.minimum(sequential.smallest_refuted(looks, delta, alpha), last + 1)
     for count in range(0 if patient else last, 0, -1):
         more = np.arange(last - count + 1)[:, None]
         clean = np.maximum(looks - count, 0)
-        law = stats.betabinom.pmf(more, looks[-1] - looks, PRIOR[0] + count, PRIOR[1] / delta + clean)
-        hopeless = np.where(law.sum(0) < HOPELESS, np.minimum(hopeless, count), hopeless)
+        law = stats.betabinom.pmf(
+            more, looks[-1] - looks, PRIOR[0] + count, PRIOR[1] / delta + clean
+        )
+        hopeless = np.where(
+            law.sum(0) < HOPELESS, np.minimum(hopeless, count), hopeless
+        )
     first = looks[np.searchsorted(certified, np.arange(last + 1))]
-    return Plan(looks.tolist(), certified.tolist(), np.maximum(hopeless, certified + 1).tolist(), first.tolist())
+    return Plan(
+        looks.tolist(),
+        certified.tolist(),
+        np.maximum(hopeless, certified + 1).tolist(),
+        first.tolist(),
+    )
 
 
-def attempt(draws: Draws, size: int, stage: int, delta: float, alpha: float, *, patient: bool) -> float | None:
+def attempt(
+    draws: Draws, size: int, stage: int, delta: float, alpha: float, *, patient: bool
+) -> float | None:
     """Return an upper limit of the failure probability that is at most delta, None where the attempt fails."""
     plan = plan_of(delta, alpha, patient=patient)
     failures = drawn = 0
-    for look, certified, hopeless in zip(plan.looks, plan.certified, plan.hopeless, strict=True):
+    for look, certified, hopeless in zip(
+        plan.looks, plan.certified, plan.hopeless, strict=True
+    ):
         while drawn < look:
             # What is certified last says how many more draws there must be; more failures than that end at the look.
             needed = plan.first[min(failures, len(plan.first) - 1)] - drawn
@@ -74,7 +93,9 @@ def attempt(draws: Draws, size: int, stage: int, delta: float, alpha: float, *, 
             failures += draws.draw(size, stage)
             drawn += 1
         if failures <= certified:
-            return min(float(sequential.binomial_limits(failures, drawn, alpha)[1]), delta)
+            return min(
+                float(sequential.binomial_limits(failures, drawn, alpha)[1]), delta
+            )
         if failures >= hopeless:
             break
     return None

@@ -12,15 +12,36 @@ from typing import Any
 import numpy as np
 
 from proofs_check.certify._columns import Columns, Wanted, choose, classified, shortened
-from proofs_check.engine.reading import NO_NUMBERS, DataError, as_number, check_matrix, is_missing, look, memory, plain
+from proofs_check.engine.reading import (
+    NO_NUMBERS,
+    DataError,
+    as_number,
+    check_matrix,
+    is_missing,
+    look,
+    memory,
+    plain,
+)
 
 WRITTEN = ("truths", "percents", "thousands")
 """What numbers may be written as, other than plainly."""
 _PART = 0.25  # of the memory, for the numbers of a table; more goes to a file
-_MISSING = ["", "na", "n/a", "nan", "null", "NA", "N/A", "NaN", "NULL"]  # as most files write it
+_MISSING = [
+    "",
+    "na",
+    "n/a",
+    "nan",
+    "null",
+    "NA",
+    "N/A",
+    "NaN",
+    "NULL",
+]  # as most files write it
 _TRUTH = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
-_DATE = re.compile(r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d{2}))([T ].*)?")
+_DATE = re.compile(
+    r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d{2}))([T ].*)?"
+)
 
 
 def gathered(
@@ -39,7 +60,11 @@ def gathered(
     if that is known, and columns in `unread` hold no number and are not asked for.
     """
     choice = choose(where, names, wanted)
-    chosen, label, rows = choice.chosen, choice.label, math.inf if wanted.rows is None else wanted.rows
+    chosen, label, rows = (
+        choice.chosen,
+        choice.label,
+        math.inf if wanted.rows is None else wanted.rows,
+    )
     held = {i: Cells() for i in chosen if i not in unread}
     codes, classes, numbers = numbers_array("q"), dict[str, int](), Numbers()
     count, more = 0, False
@@ -56,7 +81,9 @@ def gathered(
         count, more = count + part, part < size
         if more:
             break
-    notes: tuple[str, ...] = (f"Only the first {count:,} rows are used.",) if more else ()
+    notes: tuple[str, ...] = (
+        (f"Only the first {count:,} rows are used.",) if more else ()
+    )
     if total is not None:
         notes = shortened(wanted.rows, total)
         if not notes and count != total:
@@ -65,7 +92,9 @@ def gathered(
         raise DataError(f"{where}: {NO_NUMBERS}")
     array = numbers.matrix(count, len(chosen))
     check_matrix(where, array.dtype, array.shape)
-    found = dict(zip(choice.chosen_names, (held.get(i, Cells()) for i in chosen), strict=True))
+    found = dict(
+        zip(choice.chosen_names, (held.get(i, Cells()) for i in chosen), strict=True)
+    )
     table = Columns(
         array, tuple(range(len(chosen))), tuple(found), choice,
         texts={i: cells.text() for i, cells in enumerate(found.values()) if cells.text()[0]},
@@ -73,7 +102,11 @@ def gathered(
         dates=frozenset(name for name, cells in found.items() if [*cells.kinds] == ["dates"]),
         notes=choice.notes + notes,
     )  # fmt: skip
-    return table if label is None else classified(table, list(classes), np.asarray(codes), choice.names[label])
+    return (
+        table
+        if label is None
+        else classified(table, list(classes), np.asarray(codes), choice.names[label])
+    )
 
 
 class Numbers:
@@ -118,21 +151,37 @@ class Cells:
         import pyarrow.compute as compute
 
         types, kind = arrow.types, cells.type
-        if (types.is_primitive(kind) and not types.is_temporal(kind)) or types.is_decimal(kind) or types.is_null(kind):
+        if (
+            (types.is_primitive(kind) and not types.is_temporal(kind))
+            or types.is_decimal(kind)
+            or types.is_null(kind)
+        ):
             self._note("truths" if types.is_boolean(kind) else "", len(cells))
-            return np.asarray(cells.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False))
+            return np.asarray(
+                cells.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+            )
         if is_text(kind):
             trimmed = compute.utf8_trim_whitespace(cells)
             missing = compute.is_in(trimmed, value_set=arrow.array(_MISSING, kind))
             cells = compute.if_else(missing, arrow.scalar(None, kind), trimmed)
-            with contextlib.suppress(arrow.ArrowInvalid):  # most columns are all numbers: no need to look at each cell
-                return np.asarray(cells.cast(arrow.float64()).to_numpy(zero_copy_only=False))
+            with contextlib.suppress(
+                arrow.ArrowInvalid
+            ):  # most columns are all numbers: no need to look at each cell
+                return np.asarray(
+                    cells.cast(arrow.float64()).to_numpy(zero_copy_only=False)
+                )
         elif not types.is_dictionary(kind):
             example = next((str(cell.as_py()) for cell in cells if cell.is_valid), "")
-            self._note("dates" if types.is_temporal(kind) else "text", len(cells) - cells.null_count, example)
+            self._note(
+                "dates" if types.is_temporal(kind) else "text",
+                len(cells) - cells.null_count,
+                example,
+            )
             return np.full(len(cells), np.nan)
         distinct, index = _encoded(cells)
-        values = np.full(len(distinct) + 1, np.nan)  # the last for a cell without a value
+        values = np.full(
+            len(distinct) + 1, np.nan
+        )  # the last for a cell without a value
         for i, times in zip(*np.unique(index, return_counts=True), strict=True):
             cell = "" if i < 0 else str(distinct[int(i)].as_py())
             values[i], written = parsed(cell)
@@ -172,7 +221,9 @@ def is_text(kind: Any) -> bool:
 def _encoded(cells: Any) -> tuple[Any, np.ndarray]:
     """Return the distinct cells of a column, and the number of each cell among them, -1 for none."""
     held = cells if hasattr(cells, "dictionary") else cells.dictionary_encode()
-    return held.dictionary, held.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return held.dictionary, held.indices.fill_null(-1).to_numpy(
+        zero_copy_only=False
+    ).astype(np.int64)
 
 
 def _codes(cells: Any, classes: dict[str, int]) -> np.ndarray:
@@ -180,5 +231,8 @@ def _codes(cells: Any, classes: dict[str, int]) -> np.ndarray:
     distinct, index = _encoded(cells)
     used, index = np.unique(index, return_inverse=True)
     values = (None if i < 0 else distinct[int(i)].as_py() for i in used)
-    numbers = [classes.setdefault("" if value is None else str(value).strip(), len(classes)) for value in values]
+    numbers = [
+        classes.setdefault("" if value is None else str(value).strip(), len(classes))
+        for value in values
+    ]
     return np.array(numbers, np.int64)[index]

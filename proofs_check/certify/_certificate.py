@@ -42,7 +42,9 @@ class Certificate:
         """
         entry = self._certified()
         key = jax.random.clone(self._key) if key is None else key
-        return self._trials.table.attach(self._trials.draw(entry.family, entry.known_size, key))
+        return self._trials.table.attach(
+            self._trials.draw(entry.family, entry.known_size, key)
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the recommended map to a file, for `jaxkern.io.load`. Raises as `draw` and `io.save` do."""
@@ -70,11 +72,15 @@ class Certificate:
             )
         most = MOST_ROWS[mine.goal.name]
         sample = entry.sample or (most if mine.table.rows > most else None)
-        trial = Trials(key, mine.table, mine.kernel, mine.goal, mine.dtype).trial(entry.family, sample)
+        trial = Trials(key, mine.table, mine.kernel, mine.goal, mine.dtype).trial(
+            entry.family, sample
+        )
         errors = [trial(entry.known_size, "again", number) for number in range(draws)]
         return sum(not error <= self.document["eps"] for error in errors), draws
 
     def _certified(self) -> Entry:
         if self._entry is None or self._entry.size is None:
-            raise ValueError("no map was certified, so there is none to draw; the document says why")
+            raise ValueError(
+                "no map was certified, so there is none to draw; the document says why"
+            )
         return self._entry

@@ -104,39 +104,73 @@ def certify(
     >>> certificate.map, certificate.draw()(X).shape[1] == certificate.num_features
     ('nystrom', True)
     """
-    started, request = datetime.now(UTC), replace(request, **asked) if request else Request(**asked)
+    started, request = (
+        datetime.now(UTC),
+        replace(request, **asked) if request else Request(**asked),
+    )
     limit = 60 * request.time
     clock, tell = Clock(limit, began), say or (lambda _: None)
-    table = X if isinstance(X, Table) else from_array(X, labels=labels, standardize=standardize)
+    table = (
+        X
+        if isinstance(X, Table)
+        else from_array(X, labels=labels, standardize=standardize)
+    )
     clone = jax.random.clone
-    key_scale, key_facts, key_trials, key_detail = jax.random.split(jax.random.fold_in(clone(key), 1), 4)
+    key_scale, key_facts, key_trials, key_detail = jax.random.split(
+        jax.random.fold_in(clone(key), 1), 4
+    )
     key_split, key_columns = jax.random.split(jax.random.fold_in(clone(key), 2))
     held = None
     if request.goal == "prediction":
-        table, held = _prediction.split(clone(key), table)  # from here on the table is that of the training rows
+        table, held = _prediction.split(
+            clone(key), table
+        )  # from here on the table is that of the training rows
     lengthscale, source = _lengthscale(key_scale, table, request.lengthscale)
     kernel = KERNELS[request.kernel](lengthscale)
     if held is not None:
         scale, shown = (lengthscale, source), (started, command, opened)
-        return _prediction.certificate(key, (table, held), kernel, scale, request, clock, tell, *shown)
+        return _prediction.certificate(
+            key, (table, held), kernel, scale, request, clock, tell, *shown
+        )
     goal = _goal(request, kernel, table)
     known = families(table.rows, table.dim, request.eps)
-    trials, rounding, remark = trials_for(key_trials, table, kernel, goal, request, Clock(LOOKING * limit))
-    tell(f"{table.rows:,} rows, {table.dim:,} columns, lengthscale {lengthscale:.4g}; what the theorems need to know")
-    data = facts(key_facts, table, kernel, lengthscale, dtype=trials.dtype, seconds=FACTS * limit)
+    trials, rounding, remark = trials_for(
+        key_trials, table, kernel, goal, request, Clock(LOOKING * limit)
+    )
+    tell(
+        f"{table.rows:,} rows, {table.dim:,} columns, lengthscale {lengthscale:.4g}; what the theorems need to know"
+    )
+    data = facts(
+        key_facts, table, kernel, lengthscale, dtype=trials.dtype, seconds=FACTS * limit
+    )
     demanded = demands(data, request, rounding)
     last = max(LAST * limit, min(LEAST_LAST, limit / 4))
-    most = request.features_at_most or max(family.num_features(family.largest) for family in known.values())
+    most = request.features_at_most or max(
+        family.num_features(family.largest) for family in known.values()
+    )
     chosen = {name: limited(known[name], most) for name in request.maps or ()}
-    found = Hunt(trials, chosen, demanded, request, Clock(clock.left - last), tell, journal).found()
+    found = Hunt(
+        trials, chosen, demanded, request, Clock(clock.left - last), tell, journal
+    ).found()
     tell("what the page shows")
-    certified = [*(entry for entry in found.entries if entry.size is not None), *found.stated.values()]
+    certified = [
+        *(entry for entry in found.entries if entry.size is not None),
+        *found.stated.values(),
+    ]
     best = cheapest(certified, table.dim) if certified else None
     affords = Clock(clock.left / found.pace)  # in reference seconds
-    detail = {} if best is None else _detail(trials, best, clone(key), key_detail, affords)
-    measure = 2 * _work.trial(goal.name, known["nystrom"], 1, min(table.rows, 4_000), table.dim) < affords.left
+    detail = (
+        {} if best is None else _detail(trials, best, clone(key), key_detail, affords)
+    )
+    measure = (
+        2
+        * _work.trial(goal.name, known["nystrom"], 1, min(table.rows, 4_000), table.dim)
+        < affords.left
+    )
     compared = comparison(key_columns, trials, best, measure)
-    split = held_out(key_split, trials, best, request) if affords.left > HELD_OUT else {}
+    split = (
+        held_out(key_split, trials, best, request) if affords.left > HELD_OUT else {}
+    )
     results = Results(
         request=request, key=key, trials=trials, rounding=rounding, facts=data, families=known, demands=demanded,
         found=found, best=best, detail=detail, compared=compared, held_out=split, command=command, opened=opened,
@@ -149,11 +183,20 @@ def _lengthscale(key: Any, table: Table, given: float | None) -> tuple[float, st
     """Return the lengthscale, by default the median distance of sampled pairs, and where it is from."""
     if given is not None:
         return float(given), "given"
-    most, pairs = min(LARGEST_SAMPLE, max(2 * CELLS // table.dim, 1000)), min(PAIRS, max(3 * CELLS // table.dim, 1000))
+    most, pairs = (
+        min(LARGEST_SAMPLE, max(2 * CELLS // table.dim, 1000)),
+        min(PAIRS, max(3 * CELLS // table.dim, 1000)),
+    )
     rows = rows_for(jax.random.clone(key), table.rows, min(table.rows, most))
-    points, drawn = table.take(rows, "float64"), np.asarray(draws.pairs(key, len(rows), pairs))
+    points, drawn = (
+        table.take(rows, "float64"),
+        np.asarray(draws.pairs(key, len(rows), pairs)),
+    )
     # By NumPy: there is nothing to compile, and parts keep the differences of a wide table small.
-    lengths = [np.linalg.norm(points[i] - points[j], axis=1) for i, j in np.array_split(drawn, 16, axis=1)]
+    lengths = [
+        np.linalg.norm(points[i] - points[j], axis=1)
+        for i, j in np.array_split(drawn, 16, axis=1)
+    ]
     median = float(np.median(np.concatenate(lengths)))
     if not (median > 0 and math.isfinite(median)):
         raise ValueError(
@@ -167,21 +210,39 @@ def _goal(request: Request, kernel: Any, table: Table) -> Goal:
     if request.goal == "distance":
         return Distance(kernel, request.eps)
     if request.goal == "spectral":
-        return Spectral(kernel, request.eps, SLACK, once=1e-3 * (1 - request.confidence))
+        return Spectral(
+            kernel, request.eps, SLACK, once=1e-3 * (1 - request.confidence)
+        )
     classes = () if table.labels is None else tuple(np.unique(table.labels))
     if request.goal == "separation":
         if not classes:
-            raise ValueError("the goal separation needs a class for every row; pass labels")
+            raise ValueError(
+                "the goal separation needs a class for every row; pass labels"
+            )
         return Separation(kernel, request.separation, classes=classes)
     if request.num_clusters is None and not classes:
-        raise ValueError("the goal clustering needs the number of clusters; pass num_clusters, or labels")
-    return Clustering(kernel, len(classes) if request.num_clusters is None else request.num_clusters)
+        raise ValueError(
+            "the goal clustering needs the number of clusters; pass num_clusters, or labels"
+        )
+    return Clustering(
+        kernel, len(classes) if request.num_clusters is None else request.num_clusters
+    )
 
 
-def _detail(trials: Any, best: Any, key: Any, key_sample: Any, clock: Clock) -> dict[str, Any]:
+def _detail(
+    trials: Any, best: Any, key: Any, key_sample: Any, clock: Clock
+) -> dict[str, Any]:
     """Return what the page draws of the recommended map: on all rows where they are few, a sample or nothing else."""
     count = min(trials.table.rows, MOST_DETAIL_ROWS)
-    if 2 * _work.trial(trials.goal.name, best.family, best.size, count, trials.table.dim) > clock.left:
+    if (
+        2
+        * _work.trial(trials.goal.name, best.family, best.size, count, trials.table.dim)
+        > clock.left
+    ):
         return {}
-    prepared = trials.all_rows() if count == trials.table.rows else trials.sample(key_sample, count)
+    prepared = (
+        trials.all_rows()
+        if count == trials.table.rows
+        else trials.sample(key_sample, count)
+    )
     return dict(trials.goal.detail(trials.draw(best.family, best.size, key), prepared))

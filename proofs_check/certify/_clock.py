@@ -26,7 +26,9 @@ class Clock:
         return max(self.seconds - self.spent, 0.0)
 
 
-def affordable(step: Callable[[int], Any], most: int, seconds: float, *, growth: float = 2.0) -> int:
+def affordable(
+    step: Callable[[int], Any], most: int, seconds: float, *, growth: float = 2.0
+) -> int:
     """Return how many rows, at most `most`, `step` can process within `seconds`, judged by its time for a few rows.
 
     The time is taken to grow like rows ** growth. The step is run twice with 256 rows, since the first run compiles,

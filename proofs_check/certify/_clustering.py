@@ -105,7 +105,9 @@ class Clustering(Goal):
         self.num_clusters = checks.count("num_clusters", self.num_clusters, minimum=2)
         self.num_restarts = checks.count("num_restarts", self.num_restarts)
 
-    def prepare(self, key: Any, points: Any, _labels: np.ndarray | None = None) -> Clusters:
+    def prepare(
+        self, key: Any, points: Any, _labels: np.ndarray | None = None
+    ) -> Clusters:
         """Cluster the points (s, dim) or `Rows` by the exact kernel, twice; the labels of the points play no part.
 
         Raises ValueError if fewer than `num_clusters` points are distinct, or numbers are not finite.
@@ -125,26 +127,49 @@ class Clustering(Goal):
             self._best(one, G, nothing) for one in (first_key, second_key)
         )
         if not math.isfinite(first_within + second_within):
-            raise ValueError("kernel k-means of the points is not finite; look for NaN or huge entries in the points")
+            raise ValueError(
+                "kernel k-means of the points is not finite; look for NaN or huge entries in the points"
+            )
         better = first if first_within <= second_within else second
-        return Clusters(jnp.asarray(rows.inputs), better, self._disagreement(first, second), self.num_restarts + 1)
+        return Clusters(
+            jnp.asarray(rows.inputs),
+            better,
+            self._disagreement(first, second),
+            self.num_restarts + 1,
+        )
 
     def error(self, key: Any, phi: Any, prepared: Clusters) -> float:
         """Return the share of points that the map's partition has elsewhere; NaN for features that are not finite."""
-        labels, within = self._best(checks.key(key), _gram_of(phi, prepared.points), prepared.labels)
-        return self._disagreement(prepared.labels, labels) if math.isfinite(within) else math.nan
+        labels, within = self._best(
+            checks.key(key), _gram_of(phi, prepared.points), prepared.labels
+        )
+        return (
+            self._disagreement(prepared.labels, labels)
+            if math.isfinite(within)
+            else math.nan
+        )
 
     def detail(self, _phi: Any, prepared: Clusters) -> dict[str, Any]:
         """Return how reliable the exact partition is, in words."""
         return {"words": prepared.words}
 
-    def _best(self, key: jax.Array, G: jax.Array, start: jax.Array) -> tuple[jax.Array, float]:
+    def _best(
+        self, key: jax.Array, G: jax.Array, start: jax.Array
+    ) -> tuple[jax.Array, float]:
         with jax.enable_x64(True):
-            labels, within = _partition(key, G, start, num_clusters=self.num_clusters, num_restarts=self.num_restarts)
+            labels, within = _partition(
+                key,
+                G,
+                start,
+                num_clusters=self.num_clusters,
+                num_restarts=self.num_restarts,
+            )
             return labels, float(within)
 
     def _disagreement(self, first: jax.Array, second: jax.Array) -> float:
-        rate = float(misclassification_rate(first, second, num_labels=self.num_clusters))
+        rate = float(
+            misclassification_rate(first, second, num_labels=self.num_clusters)
+        )
         # A tenth in float32 is more than a tenth, and would fail a limit of 0.1.
         return round(rate * len(first)) / len(first)
 
@@ -176,22 +201,33 @@ def _scaled(G: jax.Array) -> jax.Array:
 
 @partial(jax.jit, static_argnames=("num_clusters", "num_restarts"))
 def _partition(
-    key: jax.Array, G: jax.Array, start: jax.Array, *, num_clusters: int, num_restarts: int
+    key: jax.Array,
+    G: jax.Array,
+    start: jax.Array,
+    *,
+    num_clusters: int,
+    num_restarts: int,
 ) -> tuple[jax.Array, jax.Array]:
     """Return the best of some partitions, and the variance within its clusters.
 
     All but one are seeded, and that one starts from given labels; where these are -1 it is seeded as well.
     """
-    labels = jax.vmap(lambda one: _seeded(one, G, num_clusters))(numbered(key, num_restarts + 1))
+    labels = jax.vmap(lambda one: _seeded(one, G, num_clusters))(
+        numbered(key, num_restarts + 1)
+    )
     labels = labels.at[-1].set(jnp.where(start >= 0, start, labels[-1]))
 
     def unfinished(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
         return (state[0] != state[1]).any() & (state[2] < _MOST_ITERATIONS)
 
-    def step(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def step(
+        state: tuple[jax.Array, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         return _moved(G, state[0], num_clusters), state[0], state[2] + 1
 
-    labels = lax.while_loop(unfinished, step, (labels, jnp.full_like(labels, -1), jnp.zeros((), jnp.int32)))[0]
+    labels = lax.while_loop(
+        unfinished, step, (labels, jnp.full_like(labels, -1), jnp.zeros((), jnp.int32))
+    )[0]
     within = jax.vmap(lambda one: _variance_within(G, one, num_clusters))(labels)
     best = jnp.argmin(jnp.where(jnp.isfinite(within), within, jnp.inf))
     return labels[best], within[best]
@@ -202,17 +238,26 @@ def _seeded(key: jax.Array, G: jax.Array, num_clusters: int) -> jax.Array:
     lengths = jnp.diagonal(G)
     num_candidates = 2 + int(math.log(num_clusters))
 
-    def choose(state: tuple[jax.Array, jax.Array], number: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
+    def choose(
+        state: tuple[jax.Array, jax.Array], number: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], None]:
         nearest, labels = state
-        uniform = jax.random.uniform(jax.random.fold_in(key, number), (num_candidates,), G.dtype)
+        uniform = jax.random.uniform(
+            jax.random.fold_in(key, number), (num_candidates,), G.dtype
+        )
         weights = jnp.where(number == 0, jnp.ones_like(nearest), nearest)
         drawn = jax.vmap(invert, (None, 0))(weights, uniform)
         # Nothing rounded comes out negative, and no point is away from itself.
-        distances = jnp.maximum(lengths[None, :] + lengths[drawn][:, None] - 2 * G[drawn], 0)
+        distances = jnp.maximum(
+            lengths[None, :] + lengths[drawn][:, None] - 2 * G[drawn], 0
+        )
         left = jnp.minimum(distances, nearest[None, :]).sum(axis=1)
         best = distances[jnp.where(number == 0, 0, jnp.argmin(left))]
         closer = best < nearest
-        return (jnp.where(closer, best, nearest), jnp.where(closer, number.astype(jnp.int32), labels)), None
+        return (
+            jnp.where(closer, best, nearest),
+            jnp.where(closer, number.astype(jnp.int32), labels),
+        ), None
 
     state = jnp.full(len(G), jnp.inf, G.dtype), jnp.zeros(len(G), jnp.int32)
     return lax.scan(choose, state, jnp.arange(num_clusters, dtype=jnp.uint32))[0][1]
@@ -225,7 +270,9 @@ def _moved(G: jax.Array, labels: jax.Array, num_clusters: int) -> jax.Array:
     """
     num_points, eps = len(G), float(jnp.finfo(G.dtype).eps)
     lengths = jnp.diagonal(G)
-    averages, counts = jax.vmap(lambda one: _averages(one, num_clusters, G.dtype))(labels)
+    averages, counts = jax.vmap(lambda one: _averages(one, num_clusters, G.dtype))(
+        labels
+    )
     # Points come last: a minimum over the few clusters is then one over long rows.
     products = matmul(averages.reshape(-1, num_points), G).reshape(averages.shape)
     squares = (averages * products).sum(axis=2, keepdims=True)
@@ -239,14 +286,20 @@ def _moved(G: jax.Array, labels: jax.Array, num_clusters: int) -> jax.Array:
         far = lax.top_k(distances.astype(jnp.float32), num_clusters)[1]
         chosen = far[jnp.maximum(jnp.cumsum(empty) - 1, 0)]
         chosen = jnp.where(empty & (distances[chosen] > rounding), chosen, num_points)
-        return moved.at[chosen].set(jnp.arange(num_clusters, dtype=jnp.int32), mode="drop")
+        return moved.at[chosen].set(
+            jnp.arange(num_clusters, dtype=jnp.int32), mode="drop"
+        )
 
     return jax.vmap(filled)(moved, distances)
 
 
-def _averages(labels: jax.Array, num_clusters: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
+def _averages(
+    labels: jax.Array, num_clusters: int, dtype: Any
+) -> tuple[jax.Array, jax.Array]:
     """Return M' (k, s), whose rows take the mean over a cluster, and the sizes (k,) of the clusters."""
-    members = (labels[None, :] == jnp.arange(num_clusters, dtype=jnp.int32)[:, None]).astype(dtype)
+    members = (
+        labels[None, :] == jnp.arange(num_clusters, dtype=jnp.int32)[:, None]
+    ).astype(dtype)
     counts = members.sum(axis=1)
     return members / jnp.maximum(counts, 1)[:, None], counts
 

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.engine.reading import DataError, as_number, check_matrix, is_missing, listed, plain
+from proofs_check.engine.reading import (
+    DataError,
+    as_number,
+    check_matrix,
+    is_missing,
+    listed,
+    plain,
+)
 
 _MOST_COLUMNS = 100_000
 
@@ -60,29 +67,48 @@ class Wanted:
     rows: int | None = None
 
 
-def select(where: str, array: np.ndarray, wanted: Wanted, names: Sequence[str] | None = None) -> Columns:
+def select(
+    where: str, array: np.ndarray, wanted: Wanted, names: Sequence[str] | None = None
+) -> Columns:
     """Return columns of a matrix; `where` begins every message."""
     check_matrix(where, array.dtype, array.shape)
     width = array.shape[1]
     if names is not None and len(names) != width:
-        raise DataError(f"{where}: has {width} column(s), but {len(names)} name(s) were given")
+        raise DataError(
+            f"{where}: has {width} column(s), but {len(names)} name(s) were given"
+        )
     choice = choose(where, numbered(width) if names is None else names, wanted)
     notes = (*choice.notes, *shortened(wanted.rows, len(array)))
-    chosen = Columns(array[: wanted.rows], choice.chosen, choice.chosen_names, choice, notes=notes)
+    chosen = Columns(
+        array[: wanted.rows], choice.chosen, choice.chosen_names, choice, notes=notes
+    )
     if choice.label is None:
         return chosen
-    return labelled(where, chosen, array[:, choice.label], choice.names[choice.label], len(array))
+    return labelled(
+        where, chosen, array[:, choice.label], choice.names[choice.label], len(array)
+    )
 
 
-def labelled(where: str, columns: Columns, values: np.ndarray, name: str, rows: int) -> Columns:
+def labelled(
+    where: str, columns: Columns, values: np.ndarray, name: str, rows: int
+) -> Columns:
     """Return the columns with a vector of labels for `rows` rows, of which the columns may hold only the first ones."""
     name = plain(name)
     if values.dtype.kind == "O":  # text in a DataFrame
-        values = np.array(["" if value is None or value != value else value for value in values.ravel().tolist()])
+        values = np.array(
+            [
+                "" if value is None or value != value else value
+                for value in values.ravel().tolist()
+            ]
+        )
     if values.dtype.kind not in "biufUS":
-        raise DataError(f"{where}: the labels {name!r} have entries of type {values.dtype}, not numbers or text")
+        raise DataError(
+            f"{where}: the labels {name!r} have entries of type {values.dtype}, not numbers or text"
+        )
     if values.shape not in ((rows,), (rows, 1)):
-        raise DataError(f"{where}: the labels {name!r} have shape {values.shape}, and X has {rows} row(s)")
+        raise DataError(
+            f"{where}: the labels {name!r} have shape {values.shape}, and X has {rows} row(s)"
+        )
     values = values.ravel()[: len(columns.array)]
     if values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
@@ -121,16 +147,24 @@ class Choice:
 
 
 def numbered(width: int) -> list[str]:
-    return [f"x{i}" for i in range(1, min(width, _MOST_COLUMNS) + 1)]  # a declared width may be any number
+    return [
+        f"x{i}" for i in range(1, min(width, _MOST_COLUMNS) + 1)
+    ]  # a declared width may be any number
 
 
 def check_width(where: str, width: int) -> None:
     if width >= _MOST_COLUMNS:
-        raise DataError(f"{where}: has {_MOST_COLUMNS:,} columns or more, which is too wide")
+        raise DataError(
+            f"{where}: has {_MOST_COLUMNS:,} columns or more, which is too wide"
+        )
 
 
 def shortened(rows: int | None, total: int) -> tuple[str, ...]:
-    return () if rows is None or rows >= total else (f"Only the first {rows:,} of {total:,} rows are used.",)
+    return (
+        ()
+        if rows is None or rows >= total
+        else (f"Only the first {rows:,} of {total:,} rows are used.",)
+    )
 
 
 def _distinct_names(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -167,24 +201,39 @@ def choose(where: str, held: Sequence[str], wanted: Wanted) -> Choice:
             return None
         at, *others = _positions(where, str(name), places)
         if others:
-            raise DataError(f"{where}: {plain(name)!r} names several columns, and the {what} one")
+            raise DataError(
+                f"{where}: {plain(name)!r} names several columns, and the {what} one"
+            )
         return at
 
-    label, target = single(wanted.labels, "labels are"), single(wanted.target, "target is")
-    excluded, kept = (list(chain(*found(names))) for names in (wanted.exclude, wanted.keep))
+    label, target = (
+        single(wanted.labels, "labels are"),
+        single(wanted.target, "target is"),
+    )
+    excluded, kept = (
+        list(chain(*found(names))) for names in (wanted.exclude, wanted.keep)
+    )
     parts = [[*range(len(names))]] if wanted.columns is None else found(wanted.columns)
     chosen = list(chain(*parts))
     if len(set(chosen)) < len(chosen):
         again = next(names[i] for i, times in Counter(chosen).items() if times > 1)
         raise DataError(f"{where}: column {again!r} is chosen twice")
-    left_out = {i: "is excluded" for i in excluded} | {i: "is to be predicted" for i in (target,) if i is not None}
+    left_out = {i: "is excluded" for i in excluded} | {
+        i: "is to be predicted" for i in (target,) if i is not None
+    }
     left_out |= {i: "holds the labels" for i in (label,) if i is not None}
     if lost := sorted(left_out.keys() & set(kept)):
-        raise DataError(f"{where}: column {names[lost[0]]!r} cannot be kept, since it {left_out[lost[0]]}")
+        raise DataError(
+            f"{where}: column {names[lost[0]]!r} cannot be kept, since it {left_out[lost[0]]}"
+        )
     chosen = sorted({*chosen, *kept} - left_out.keys())
     if not chosen and names:
         raise DataError(f"{where}: no column is chosen")
-    asked = set() if wanted.columns is None else {part[0] for part in parts if len(part) == 1}
+    asked = (
+        set()
+        if wanted.columns is None
+        else {part[0] for part in parts if len(part) == 1}
+    )
     return Choice(
         tuple(names), tuple(chosen), label, frozenset(asked.union(kept)),
         {names[i]: why for i, why in sorted(left_out.items())}, notes,
@@ -197,29 +246,55 @@ def _positions(where: str, text: str, places: dict[str, int]) -> list[int]:
     if text in places:
         return [places[text]]
     first, dash, last = (part.strip() for part in text.partition("-"))
-    if all(part.isascii() and part.isdigit() and len(part) < 10 for part in (first, *([last] if dash else []))):
+    if all(
+        part.isascii() and part.isdigit() and len(part) < 10
+        for part in (first, *([last] if dash else []))
+    ):
         low, high = int(first), int(last if dash else first)
         if not 1 <= low <= high <= len(places):
-            raise DataError(f"{where}: there is no column {plain(text)}; columns are numbered from 1 to {len(places)}")
+            raise DataError(
+                f"{where}: there is no column {plain(text)}; columns are numbered from 1 to {len(places)}"
+            )
         return list(range(low - 1, high))
-    raise DataError(f"{where}: there is no column named {plain(text)!r}; the columns are {listed(places)}")
+    raise DataError(
+        f"{where}: there is no column named {plain(text)!r}; the columns are {listed(places)}"
+    )
 
 
 # Labels
 
 
-def classified(columns: Columns, cells: Sequence[str], codes: np.ndarray, name: str) -> Columns:
+def classified(
+    columns: Columns, cells: Sequence[str], codes: np.ndarray, name: str
+) -> Columns:
     """Return the columns with classes, whose distinct cells are `cells` and whose rows are `codes` of them."""
     values: list[Any] = [_class(cell) for cell in cells]
     missing = [
-        is_missing(c) or (isinstance(v, float) and not math.isfinite(v)) for c, v in zip(cells, values, strict=True)
+        is_missing(c) or (isinstance(v, float) and not math.isfinite(v))
+        for c, v in zip(cells, values, strict=True)
     ]
-    if any(isinstance(value, str) and not gone for value, gone in zip(values, missing, strict=True)):
+    if any(
+        isinstance(value, str) and not gone
+        for value, gone in zip(values, missing, strict=True)
+    ):
         values = [cell.strip() for cell in cells]
-    distinct = sorted({value for value, gone in zip(values, missing, strict=True) if not gone})
+    distinct = sorted(
+        {value for value, gone in zip(values, missing, strict=True) if not gone}
+    )
     order = {value: i for i, value in enumerate(distinct)}
-    index = np.array([-1 if gone else order[value] for value, gone in zip(values, missing, strict=True)], np.int32)
-    return replace(columns, classes=index[codes], class_names=tuple(map(plain, distinct)), label=name)
+    index = np.array(
+        [
+            -1 if gone else order[value]
+            for value, gone in zip(values, missing, strict=True)
+        ],
+        np.int32,
+    )
+    return replace(
+        columns,
+        classes=index[codes],
+        class_names=tuple(map(plain, distinct)),
+        label=name,
+    )
 
 
 def _class(cell: str) -> int | float | str:

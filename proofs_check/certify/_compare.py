@@ -26,7 +26,9 @@ PENALTIES = 10.0 ** np.arange(1, -9, -1)
 MEASURED_ROWS = 1_000
 
 
-def comparison(key: Any, trials: Trials, best: Entry | None, measure: bool) -> list[dict[str, Any]]:
+def comparison(
+    key: Any, trials: Trials, best: Entry | None, measure: bool
+) -> list[dict[str, Any]]:
     """Return what the exact kernel and the columns as they are would do, as JSON; `measure` says whether there is time.
 
     The columns have an error for the goals that are about partitions and classes, and not about values of the kernel.
@@ -34,13 +36,25 @@ def comparison(key: Any, trials: Trials, best: Entry | None, measure: bool) -> l
     rows, dim, error = trials.table.rows, trials.table.dim, None
     if measure and trials.goal.name in ("clustering", "separation"):
         key_rows, key_error = jax.random.split(key)
-        prepared = trials.all_rows() if trials.is_prepared else trials.sample(key_rows, min(rows, MEASURED_ROWS))
-        error = finite(trials.goal.error(key_error, jax.tree_util.Partial(_columns, trials.table), prepared))
+        prepared = (
+            trials.all_rows()
+            if trials.is_prepared
+            else trials.sample(key_rows, min(rows, MEASURED_ROWS))
+        )
+        error = finite(
+            trials.goal.error(
+                key_error, jax.tree_util.Partial(_columns, trials.table), prepared
+            )
+        )
     exact = _work.exact_per_million(rows, dim)
     words = f"The values of the kernel with all {rows:,} rows, which have no error"
     if best is not None:
         words += f", in {exact / _work.seconds_per_million(best.family, best.known_size, dim):.2g} times the time"
-    plain = ", for a linear method: the goal is not about them" if error is None else f" have an error of {error:.3g}"
+    plain = (
+        ", for a linear method: the goal is not about them"
+        if error is None
+        else f" have an error of {error:.3g}"
+    )
     told = [
         ("exact kernel", rows, 0.0, exact, f"{words}."),
         ("no kernel", dim, error, 0.0, f"The columns as they are{plain}."),
@@ -49,7 +63,9 @@ def comparison(key: Any, trials: Trials, best: Entry | None, measure: bool) -> l
     return [dict(zip(names, one, strict=True)) for one in told]
 
 
-def held_out(key: Any, trials: Trials, best: Entry | None, request: Request) -> dict[str, Any]:
+def held_out(
+    key: Any, trials: Trials, best: Entry | None, request: Request
+) -> dict[str, Any]:
     """Return how well one linear classifier does on rows that nothing was fitted on, as JSON; {} without classes.
 
     Scaling, lengthscale unless it is given, landmarks and penalty come from the other rows alone. O(1,500^3).
@@ -73,14 +89,25 @@ def held_out(key: Any, trials: Trials, best: Entry | None, request: Request) -> 
         return {}
     kernel = type(trials.kernel)(lengthscale)
     with jax.enable_x64(True):
-        grams = {"no kernel": scaled @ scaled.T, "exact kernel": np.asarray(gram(kernel, points))}
+        grams = {
+            "no kernel": scaled @ scaled.T,
+            "exact kernel": np.asarray(gram(kernel, points)),
+        }
     if best is not None:
         family = families(count, table.dim, request.eps)[best.family.name]
         size = min(best.known_size, family.largest)
         inputs = jnp.asarray(points, trials.dtype)
-        chosen = rows_for(key_points, count, family.num_points(size)) if family.num_points(size) else None
-        landmarks = None if chosen is None else jnp.take(inputs, chosen, axis=0, mode="clip")
-        phi = family.draw(key_map, kernel, landmarks, table.dim, trials.dtype, family.sizes(size))
+        chosen = (
+            rows_for(key_points, count, family.num_points(size))
+            if family.num_points(size)
+            else None
+        )
+        landmarks = (
+            None if chosen is None else jnp.take(inputs, chosen, axis=0, mode="clip")
+        )
+        phi = family.draw(
+            key_map, kernel, landmarks, table.dim, trials.dtype, family.sizes(size)
+        )
         Z = np.asarray(embed(phi, inputs), np.float64)
         grams["the recommended map"] = Z @ Z.T
     chance = 1.96 * 0.5 / math.sqrt(len(rows) - count)
@@ -88,7 +115,10 @@ def held_out(key: Any, trials: Trials, best: Entry | None, request: Request) -> 
     return {
         "train": count,
         "test": len(rows) - count,
-        "rows": [{"name": name, "accuracy": _accuracy(G, labels, count)} for name, G in grams.items()],
+        "rows": [
+            {"name": name, "accuracy": _accuracy(G, labels, count)}
+            for name, G in grams.items()
+        ],
         "words": f"The share of {len(rows) - count:,} held-out rows{some} whose class ridge regression tells. Scaling, "
         f"lengthscale, landmarks and penalty are from the other {count:,} rows alone. It is one split: differences "
         f"below {chance:.2g} may be chance, and no certificate is about them.",
@@ -112,7 +142,9 @@ def _accuracy(G: np.ndarray, labels: np.ndarray, train: int) -> float:
     return float(np.mean(found == labels[train:]))
 
 
-def _classified(G: np.ndarray, labels: np.ndarray, train: int, penalties: np.ndarray) -> list[np.ndarray]:
+def _classified(
+    G: np.ndarray, labels: np.ndarray, train: int, penalties: np.ndarray
+) -> list[np.ndarray]:
     """Return the classes of the rows from `train` on, by a regression on those before, for each penalty."""
     targets = np.eye(labels.max() + 1)[labels[:train]]
     mean, level = targets.mean(axis=0), np.trace(G[:train, :train]) / train
@@ -120,6 +152,11 @@ def _classified(G: np.ndarray, labels: np.ndarray, train: int, penalties: np.nda
     turned = vectors.T @ (targets - mean)
     across = (G[train:, :train] + level) @ vectors
     return [
-        np.argmax(mean + across @ (turned / (np.maximum(values, 0) + penalty * level * train)[:, None]), axis=1)
+        np.argmax(
+            mean
+            + across
+            @ (turned / (np.maximum(values, 0) + penalty * level * train)[:, None]),
+            axis=1,
+        )
         for penalty in penalties
     ]

@@ -134,17 +134,25 @@ class Distance:
             )
         return ""
 
-    def prepare(self, key: Any, points: Any, _labels: np.ndarray | None = None) -> Pairs:
+    def prepare(
+        self, key: Any, points: Any, _labels: np.ndarray | None = None
+    ) -> Pairs:
         """Sort the pairs of points (s, dim) or `Rows` by how their distances can be computed; labels play no part.
 
         Raises ValueError if points are not a floating matrix of finite numbers.
         """
         rows = rows_of(points)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(checks.key(key))).ravel().tolist())
+        rng = np.random.default_rng(
+            np.asarray(jax.random.key_data(checks.key(key))).ravel().tolist()
+        )
         if not np.isfinite(rows.points).all():
             raise ValueError("points must be finite")
         size = len(rows.points)
-        sample = rows if size <= _MOST_DETAIL else rows.at(np.sort(rng.choice(size, _MOST_DETAIL, replace=False)))
+        sample = (
+            rows
+            if size <= _MOST_DETAIL
+            else rows.at(np.sort(rng.choice(size, _MOST_DETAIL, replace=False)))
+        )
         return dataclasses.replace(self._pairs(rows), sample=sample)
 
     def error(self, _key: Any, phi: Any, prepared: Pairs) -> float:
@@ -164,13 +172,19 @@ class Distance:
 
         Bins of kernel distance are equal in logarithm and cover all pairs; a bin without pairs is left out.
         """
-        pairs = prepared if prepared.counts.sum() <= _MOST_DETAIL else self._pairs(prepared.sample)
+        pairs = (
+            prepared
+            if prepared.counts.sum() <= _MOST_DETAIL
+            else self._pairs(prepared.sample)
+        )
         errors, distances = [], []
         for part in self._parts(phi, pairs):
             measured = np.asarray(part.measured, float)
             counted = measured > 0
             weights = (pairs.counts[part.rows] * pairs.counts[part.cols])[counted]
-            off = np.abs(np.sqrt(np.maximum(np.asarray(part.ratios, float)[counted], 0)) - 1)
+            off = np.abs(
+                np.sqrt(np.maximum(np.asarray(part.ratios, float)[counted], 0)) - 1
+            )
             errors.append(np.repeat(off, weights))
             distances.append(np.repeat(measured[counted] ** part.power, weights))
         error, distance = np.concatenate(errors), np.concatenate(distances)
@@ -193,13 +207,17 @@ class Distance:
         filling = number * side - size
         counts = np.pad(counts, (0, filling))
         centre = np.linspace(0, size - 1, _MIDDLE).astype(int)
-        weights = (np.bincount(centre, minlength=number * side) / _MIDDLE).astype(rows.inputs.dtype)
+        weights = (np.bincount(centre, minlength=number * side) / _MIDDLE).astype(
+            rows.inputs.dtype
+        )
         filled = np.pad(first, (0, filling), mode="edge").reshape(number, side)
         pairs = Pairs(
             blocks=tuple(jnp.asarray(rows.inputs[block]) for block in filled),
             exact=tuple(rows.points[block] for block in filled),
             counts=counts,
-            weights=tuple(jnp.asarray(block) for block in weights.reshape(number, side)),
+            weights=tuple(
+                jnp.asarray(block) for block in weights.reshape(number, side)
+            ),
             tiles=(),
             zero_pairs=int(np.sum(counts * (counts - 1)) // 2),
             unresolved=0,
@@ -211,10 +229,16 @@ class Distance:
         with jax.enable_x64(True):
             middle = rows.points[first[centre]]
             both = ((rows.points[block], rows.at(block).moved()) for block in filled)
-            reach = tuple(reach_of(self.kernel, *block, middle, self.eps, rounding) for block in both)
+            reach = tuple(
+                reach_of(self.kernel, *block, middle, self.eps, rounding)
+                for block in both
+            )
         pairs = dataclasses.replace(pairs, _reach=reach)
         hold = number * (number + 1) // 2 * side**2 * 4 <= _HELD_BYTES
-        tiles = tuple(self._tile(pairs, int(i), int(j), hold) for i, j in zip(*np.triu_indices(number), strict=True))
+        tiles = tuple(
+            self._tile(pairs, int(i), int(j), hold)
+            for i, j in zip(*np.triu_indices(number), strict=True)
+        )
         return dataclasses.replace(
             pairs,
             tiles=tiles,
@@ -236,21 +260,44 @@ class Distance:
         count = _CHUNKS[len(i) > _CHUNKS[0]]
         for start in range(0, len(i), count):
             used = np.arange(start, start + count) < len(i)
-            a, b = (np.pad(k[start : start + count], (0, int(np.count_nonzero(~used)))) for k in (i, j))
+            a, b = (
+                np.pad(k[start : start + count], (0, int(np.count_nonzero(~used))))
+                for k in (i, j)
+            )
             with jax.enable_x64(True):
                 exact = direct(self.kernel, pairs.exact[rows], pairs.exact[cols], a, b)
                 distances = np.where(used, np.asarray(exact), np.nan)
-                chunks.append((a.astype(np.int32), b.astype(np.int32), jnp.asarray(distances)))
-            reach = np.asarray(pairs._reach[rows].rounding)[a] + np.asarray(pairs._reach[cols].rounding)[b]
+                chunks.append(
+                    (a.astype(np.int32), b.astype(np.int32), jnp.asarray(distances))
+                )
+            reach = (
+                np.asarray(pairs._reach[rows].rounding)[a]
+                + np.asarray(pairs._reach[cols].rounding)[b]
+            )
             weights = pairs.counts[rows * side + a] * pairs.counts[cols * side + b]
             apart = distances > 0
             zero += int(weights[distances == 0].sum())
             unresolved += int(weights[apart & (distances < reach)].sum())
-            largest = max(largest, float(np.max(reach[apart] / distances[apart], initial=0)))
-        return Tile(rows, cols, wide, squared if hold else None, tuple(chunks), zero, unresolved, largest)
+            largest = max(
+                largest, float(np.max(reach[apart] / distances[apart], initial=0))
+            )
+        return Tile(
+            rows,
+            cols,
+            wide,
+            squared if hold else None,
+            tuple(chunks),
+            zero,
+            unresolved,
+            largest,
+        )
 
-    def _squared(self, pairs: Pairs, rows: int, cols: int, wide: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
-        digits = float(np.finfo(np.float64).eps / np.finfo(np.float32).eps) if wide else 1.0
+    def _squared(
+        self, pairs: Pairs, rows: int, cols: int, wide: bool
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        digits = (
+            float(np.finfo(np.float64).eps / np.finfo(np.float32).eps) if wide else 1.0
+        )
         side = pairs.blocks[0].shape[0]
         last = int(np.count_nonzero(pairs.counts))
         with jax.enable_x64(True):
@@ -262,30 +309,46 @@ class Distance:
                 _CANCELLATION * digits / self.eps,
             )
 
-    def _parts(self, phi: Any, pairs: Pairs, known: Callable[[], float] | None = None) -> Iterator[Ratios]:
+    def _parts(
+        self, phi: Any, pairs: Pairs, known: Callable[[], float] | None = None
+    ) -> Iterator[Ratios]:
         """Yield the ratios of all pairs, every pair once; of many tiles only those that may exceed an error `known`."""
         side = pairs.blocks[0].shape[0]
         phi = as_map(phi)
         images = [embed(phi, block) for block in pairs.blocks]
         mean = mean_of(tuple(images), pairs.weights)
         narrow = [centred(image, mean, dtype=jnp.float32) for image in images]
-        products = Products(narrow, known if len(pairs.tiles) > _FEW_TILES else None, _CLOSE * self.eps, pairs._choices)
-        middle = len(pairs.tiles) // 2  # is more like the others than the first one is, and decides how they are done
+        products = Products(
+            narrow,
+            known if len(pairs.tiles) > _FEW_TILES else None,
+            _CLOSE * self.eps,
+            pairs._choices,
+        )
+        middle = (
+            len(pairs.tiles) // 2
+        )  # is more like the others than the first one is, and decides how they are done
         order = (*pairs.tiles[middle:], *pairs.tiles[:middle])
 
         def look(tile: Tile) -> tuple[jax.Array, jax.Array | None]:
             at, squared = (tile.rows, tile.cols), tile.squared
-            squared = self._squared(pairs, *at, tile.wide)[0] if squared is None else squared
+            squared = (
+                self._squared(pairs, *at, tile.wide)[0] if squared is None else squared
+            )
             return squared, None if tile.wide else products.look(at, squared)
 
         ahead = look(order[0])
         for tile, after in itertools.zip_longest(order, order[1:]):
             rows, cols, (squared, suspects) = tile.rows, tile.cols, ahead
-            if after is not None:  # the device is at the next tile while this one is read
+            if (
+                after is not None
+            ):  # the device is at the next tile while this one is read
                 ahead = look(after)
             if tile.wide:
                 with jax.enable_x64(True):
-                    a, b = (centred(images[k], mean, dtype=jnp.float64) for k in (rows, cols))
+                    a, b = (
+                        centred(images[k], mean, dtype=jnp.float64)
+                        for k in (rows, cols)
+                    )
                     yield all_ratios(a, b, squared, (rows, cols))
             else:
                 yield from products((rows, cols), squared, suspects)
@@ -299,16 +362,29 @@ def _bins(distance: np.ndarray, error: np.ndarray) -> list[dict[str, Any]]:
     if not len(distance):
         return []
     edges = np.geomspace(distance.min(), distance.max(), _NUM_BINS + 1)
-    which = np.clip(np.searchsorted(edges, distance, side="right") - 1, 0, _NUM_BINS - 1)
+    which = np.clip(
+        np.searchsorted(edges, distance, side="right") - 1, 0, _NUM_BINS - 1
+    )
     bins = []
     for k in np.unique(which):
         inside = error[which == k]
         quantiles = np.quantile(inside, (0.5, 0.95, 1.0), method="inverted_cdf")
         shares = dict(zip(("q50", "q95", "q100"), map(finite, quantiles), strict=True))
-        bins.append({"low": float(edges[k]), "high": float(edges[k + 1]), "pairs": len(inside), **shares})
+        bins.append(
+            {
+                "low": float(edges[k]),
+                "high": float(edges[k + 1]),
+                "pairs": len(inside),
+                **shares,
+            }
+        )
     return bins
 
 
 def _off(squared_ratio: float) -> float:
     """Return | sqrt(squared_ratio) - 1 |; rounding may have made a ratio of zero a little less."""
-    return abs(math.sqrt(max(squared_ratio, 0.0)) - 1) if math.isfinite(squared_ratio) else squared_ratio
+    return (
+        abs(math.sqrt(max(squared_ratio, 0.0)) - 1)
+        if math.isfinite(squared_ratio)
+        else squared_ratio
+    )

@@ -53,10 +53,20 @@ class Results:
 
 
 def document_of(
-    results: Results, lengthscale: float, source: str, remark: str, started: datetime, seconds: float
+    results: Results,
+    lengthscale: float,
+    source: str,
+    remark: str,
+    started: datetime,
+    seconds: float,
 ) -> dict[str, Any]:
     """Return the document; `source` says where the lengthscale is from, and `remark` goes to the notes on the data."""
-    request, trials, best, detail = results.request, results.trials, results.best, results.detail
+    request, trials, best, detail = (
+        results.request,
+        results.trials,
+        results.best,
+        results.detail,
+    )
     table, seed = trials.table, seed_of(results.key)
     evidence = _evidence(best, table.rows)
     rows = []
@@ -81,7 +91,9 @@ def document_of(
         "seed": seed,
         "dtype": trials.dtype,
         **evidence,
-        "points_per_draw": evidence["points_per_draw"] if best and best.basis == "draws" else None,
+        "points_per_draw": evidence["points_per_draw"]
+        if best and best.basis == "draws"
+        else None,
         "guarantee": guarantee(request, trials, best, results.rounding) if best else "",
         "reasons": reasons(request, trials, best, results.found.entries),
         "data": {
@@ -95,24 +107,39 @@ def document_of(
             "zero_pairs": detail.get("pairs", {}).get("zero_pairs"),
             "notes": [*table.notes, *filter(None, (remark, detail.get("words")))],
         },
-        "theory": [_demanded(demand, results.families.get(demand.map)) for demand in results.demands],
+        "theory": [
+            _demanded(demand, results.families.get(demand.map))
+            for demand in results.demands
+        ],
         "maps": rows,
-        "search": search_of(results.found, results.facts.complete and results.rounding.complete),
-        "candidate": candidate_of(request, results.found.entries) if best is None else None,
+        "search": search_of(
+            results.found, results.facts.complete and results.rounding.complete
+        ),
+        "candidate": candidate_of(request, results.found.entries)
+        if best is None
+        else None,
         "comparison": [dict(one) for one in results.compared],
         "held_out": dict(results.held_out),
         "spectrum": {
             "points": results.facts.sampled,
             "above_eps": int(np.sum(results.facts.eigenvalues > request.eps)),
-            "eigenvalues": [float(value) for value in results.facts.eigenvalues[:MOST_EIGENVALUES]],
-            "effective_dimension": {name: float(x) for name, x in results.facts.effective_dimension.items()},
+            "eigenvalues": [
+                float(value) for value in results.facts.eigenvalues[:MOST_EIGENVALUES]
+            ],
+            "effective_dimension": {
+                name: float(x) for name, x in results.facts.effective_dimension.items()
+            },
             "decay": dict(results.facts.decay),
         },
-        "hypotheses": [dataclasses.asdict(one) for one in hypotheses(results.facts, request)],
+        "hypotheses": [
+            dataclasses.asdict(one) for one in hypotheses(results.facts, request)
+        ],
         "pairs": detail.get("pairs", {}),
         "commands": {
             "again": results.command,
-            "python": lines_of_python(trials, best, lengthscale, results.key, results.opened),
+            "python": lines_of_python(
+                trials, best, lengthscale, results.key, results.opened
+            ),
             "load": None,
         },
         "run": {
@@ -135,10 +162,14 @@ def _evidence(entry: Entry | None, rows: int) -> dict[str, Any]:
     scope = "rows never seen" if entry and entry.basis == "held-out rows" else scope
     return {
         "sizes": entry.family.sizes(entry.known_size) if entry and known else None,
-        "num_features": entry.family.num_features(entry.known_size) if entry and known else None,
+        "num_features": entry.family.num_features(entry.known_size)
+        if entry and known
+        else None,
         "basis": entry.basis if entry else None,
         "scope": scope if known else None,
-        "points_per_draw": rows if entry is None or entry.sample is None else entry.sample,
+        "points_per_draw": rows
+        if entry is None or entry.sample is None
+        else entry.sample,
     }
 
 
@@ -146,7 +177,9 @@ def _demanded(demand: Demand, family: Family | None) -> dict[str, Any]:
     sizes = features = None
     if family is not None and demand.size is not None:
         sizes, features = family.sizes(demand.size), family.num_features(demand.size)
-    told = {name: getattr(demand, name) for name in ("map", "source", "words", "worst_case")}
+    told = {
+        name: getattr(demand, name) for name in ("map", "source", "words", "worst_case")
+    }
     return {**told, "sizes": sizes, "num_features": features}
 
 
@@ -160,22 +193,35 @@ def search_of(found: Found, complete: bool) -> dict[str, Any]:
         words += ", but on fewer facts: looking at the data took longer than expected."
     else:
         words = f"The time ended after {found.done} of about {found.steps} steps, the first ones of a fixed order."
-        words += f" The others would take about {max(more / 60, 1):,.0f} minute(s) more." if more else ""
-    told = {"finished": found.finished and complete, "done": found.done, "steps": found.steps, "words": words}
+        words += (
+            f" The others would take about {max(more / 60, 1):,.0f} minute(s) more."
+            if more
+            else ""
+        )
+    told = {
+        "finished": found.finished and complete,
+        "done": found.done,
+        "steps": found.steps,
+        "words": words,
+    }
     return told | {"minutes_more": None if more is None else more / 60}
 
 
 def candidate_of(request: Request, entries: Sequence[Entry]) -> dict[str, Any] | None:
     """Return the size whose draws come nearest to a certificate, as JSON; None where nothing was drawn."""
-    drawn = [(_rate(probe.failures, probe.draws), probe, entry.family) for entry in entries for probe in entry.probes]
+    drawn = [
+        (_rate(probe.failures, probe.draws), probe, entry.family)
+        for entry in entries
+        for probe in entry.probes
+    ]
     if not drawn:
         return None
-    rate, probe, family = min(drawn, key=lambda one: (one[0], one[2].num_features(one[1].size)))
-    found = f"{probe.failures} of {probe.draws} draws of {family.name} with {family.unit} {probe.size:,} failed"
-    words = (
-        f"{found}. A certificate asks for fresh draws that show a rate of at most {request.delta:g} with confidence "
+    rate, probe, family = min(
+        drawn, key=lambda one: (one[0], one[2].num_features(one[1].size))
     )
-    words += f"{request.confidence:g}, which these do not."
+    found = f"{probe.failures} of {probe.draws} draws of {family.name} with {family.unit} {probe.size:,} failed"
+    words = f"{found}. A certificate asks for fresh draws that show a rate of at most {request.delta:g} "
+    words += f"with confidence {request.confidence:g}, which these do not."
     return {
         "map": family.name, "sizes": family.sizes(probe.size), "num_features": family.num_features(probe.size),
         "draws": probe.draws, "failures": probe.failures, "rate_upper": rate, "words": words,
@@ -184,15 +230,25 @@ def candidate_of(request: Request, entries: Sequence[Entry]) -> dict[str, Any] |
 
 def _rate(failures: int, draws: int) -> float:
     """Return the upper 95 % limit of a probability, by Clopper and Pearson."""
-    return float(stats.beta.ppf(0.95, failures + 1, draws - failures)) if failures < draws else 1.0
+    return (
+        float(stats.beta.ppf(0.95, failures + 1, draws - failures))
+        if failures < draws
+        else 1.0
+    )
 
 
 def described(trials: Trials, entry: Entry) -> dict[str, Any]:
     """Return what is known of one map, as JSON."""
     family, outcome = entry.family, entry.outcome
-    drawn = outcome.probes if entry.basis == "draws" and outcome is not None else entry.probes[-1:]
+    drawn = (
+        outcome.probes
+        if entry.basis == "draws" and outcome is not None
+        else entry.probes[-1:]
+    )
     chosen = [probe for probe in drawn if probe.size == entry.size]
-    attempts = [probe for probe in chosen if probe.certifying and entry.basis == "draws"]
+    attempts = [
+        probe for probe in chosen if probe.certifying and entry.basis == "draws"
+    ]
     last = attempts[-1] if attempts else None  # the attempt that succeeded
     evidence = _evidence(entry, trials.table.rows)
     width = evidence["num_features"]
@@ -205,10 +261,20 @@ def described(trials: Trials, entry: Entry) -> dict[str, Any]:
         "failures": last.failures if last else 0,
         "rate_upper": outcome.upper if outcome is not None and last else None,
         "alpha": outcome.alpha if outcome is not None else 0.0,
-        "error": summary(np.concatenate([probe.errors for probe in chosen]) if chosen else np.empty(0)),
-        "seconds_per_million": None if entry.size is None else seconds(trials, family, entry.size),
-        "map_bytes": None if entry.size is None else trials.map_bytes(family, entry.size),
-        "feature_bytes_per_million": None if width is None else 1_000_000 * width * np.dtype(trials.dtype).itemsize,
+        "error": summary(
+            np.concatenate([probe.errors for probe in chosen])
+            if chosen
+            else np.empty(0)
+        ),
+        "seconds_per_million": None
+        if entry.size is None
+        else seconds(trials, family, entry.size),
+        "map_bytes": None
+        if entry.size is None
+        else trials.map_bytes(family, entry.size),
+        "feature_bytes_per_million": None
+        if width is None
+        else 1_000_000 * width * np.dtype(trials.dtype).itemsize,
         "curve": curve(trials, entry),
     }
 
@@ -220,12 +286,19 @@ def seconds(trials: Trials, family: Family, size: int) -> float:
 
 def curve(trials: Trials, entry: Entry) -> list[dict[str, Any]]:
     """Return the errors at every size that was tried, with the time per point."""
-    probes = [probe for probe in entry.probes if probe.draws and np.isfinite(probe.errors).all()]
+    probes = [
+        probe
+        for probe in entry.probes
+        if probe.draws and np.isfinite(probe.errors).all()
+    ]
     points = []
     for probe in sorted(probes, key=lambda probe: (probe.size, probe.certifying)):
         low, median, high = quantiles(probe)
         points.append(
-            {name: getattr(probe, name) for name in ("size", "draws", "failures", "certifying")}
+            {
+                name: getattr(probe, name)
+                for name in ("size", "draws", "failures", "certifying")
+            }
             | {
                 "low": low,
                 "median": median,
@@ -240,10 +313,15 @@ def curve(trials: Trials, entry: Entry) -> list[dict[str, Any]]:
 def is_deterministic(trials: Trials, entry: Entry) -> bool:
     """Tell whether nothing of a map is drawn: it has all rows as landmarks, and no random numbers."""
     landmarks = entry.family.num_points(entry.known_size)
-    return entry.family.name in ("nystrom", "kernel_pca") and landmarks == trials.table.rows
+    return (
+        entry.family.name in ("nystrom", "kernel_pca")
+        and landmarks == trials.table.rows
+    )
 
 
-def guarantee(request: Request, trials: Trials, entry: Entry, rounding: Rounding = EXACT) -> str:
+def guarantee(
+    request: Request, trials: Trials, entry: Entry, rounding: Rounding = EXACT
+) -> str:
     """Return what the certificate promises, in a few sentences."""
     goal, dtype = trials.goal.name, trials.dtype
     over = f"With probability at least {1 - request.delta:g} over the draw of the map"
@@ -259,14 +337,22 @@ def guarantee(request: Request, trials: Trials, entry: Entry, rounding: Rounding
     if entry.basis in ("worst case", "this data"):
         kind = ", for every table of this kind" if entry.basis == "worst case" else ""
         share = rounding_share(rounding, goal, entry.family.name)
-        promise += f" Rounding may take {share:.2g} of it, and the rest is by a theorem{kind}." if share else ""
+        promise += (
+            f" Rounding may take {share:.2g} of it, and the rest is by a theorem{kind}."
+            if share
+            else ""
+        )
         close = f" Pairs at a kernel distance below {rounding.closest:.2g} are left out: it may change them more."
         promise += close if rounding.closest else ""
         assert entry.demand is not None
         return f"{over}{': for' if fixed else ', for'} all rows of this table, {promise} Source: {entry.demand.source}."
     if entry.sample is None:
         return f"{over}{': for' if fixed else ', for'} all rows of this table, {promise} {drawn}"
-    over = f"{over}. With probability at least {1 - request.delta:g} over the draw" if fixed else f"{over} and"
+    over = (
+        f"{over}. With probability at least {1 - request.delta:g} over the draw"
+        if fixed
+        else f"{over} and"
+    )
     text = (
         f"{over} of a sample of {entry.sample:,} rows, drawn independently from the table, {promise} {drawn} "
         "This is about samples, and weaker than a guarantee for all rows"
@@ -281,15 +367,27 @@ def guarantee(request: Request, trials: Trials, entry: Entry, rounding: Rounding
     )
 
 
-def reasons(request: Request, trials: Trials, best: Entry | None, entries: Sequence[Entry]) -> list[str]:
+def reasons(
+    request: Request, trials: Trials, best: Entry | None, entries: Sequence[Entry]
+) -> list[str]:
     """Return why this map and this size, or why none, in plain sentences."""
     most = request.features_at_most
-    limit = [] if most is None else [f"No map with more than {most:,} features was tried."]
+    limit = (
+        [] if most is None else [f"No map with more than {most:,} features was tried."]
+    )
     if best is None:
         return [*limit, *(f"{entry.family.name}: {entry.words}." for entry in entries)]
-    family, size, demand, rows = best.family, best.known_size, best.demand, trials.table.rows
+    family, size, demand, rows = (
+        best.family,
+        best.known_size,
+        best.demand,
+        trials.table.rows,
+    )
     cost, features = seconds(trials, family, size), family.num_features(size)
-    sentences = [*limit, f"{family.name} has {features:,} features: {cost:.3g} reference seconds for a million points."]
+    sentences = [
+        *limit,
+        f"{family.name} has {features:,} features: {cost:.3g} reference seconds for a million points.",
+    ]
     if features >= rows:
         sentences.append(
             f"That is no fewer than the {rows:,} rows of the table: the exact kernel has no error, and takes "
@@ -302,11 +400,15 @@ def reasons(request: Request, trials: Trials, best: Entry | None, entries: Seque
         name = f"{entry.family.name} with {entry.family.num_features(entry.size):,} features"
         if (best.sample or math.inf) > (entry.sample or math.inf):
             cheaper = f", and {cost / other:.2g} times as fast" if other < cost else ""
-            sentences.append(f"{name} is certified for samples of {entry.sample:,} rows only{cheaper}.")
+            sentences.append(
+                f"{name} is certified for samples of {entry.sample:,} rows only{cheaper}."
+            )
         else:
             sentences.append(f"{name} takes {other / cost:.2g} times as long.")
     if demand is None:
-        missing = f"No statement gives a size of {family.name} for this goal on these data"
+        missing = (
+            f"No statement gives a size of {family.name} for this goal on these data"
+        )
         sentences.append(f"{missing}: draws alone certify it.")
     elif best.basis == "draws" and demand.size:
         fewer = f"{demand.size / size:.2g} times fewer than {demand.source} asks"
@@ -322,7 +424,9 @@ def seed_of(key: Any) -> int | None:
     return int(words[0]) << 32 | int(words[1])
 
 
-def lines_of_python(trials: Trials, best: Entry | None, lengthscale: float, key: Any, opened: str | None) -> str | None:
+def lines_of_python(
+    trials: Trials, best: Entry | None, lengthscale: float, key: Any, opened: str | None
+) -> str | None:
     """Return the lines that draw the recommended map again, None where there is none."""
     if best is None or best.size is None:
         return None
@@ -343,10 +447,14 @@ def lines_of_python(trials: Trials, best: Entry | None, lengthscale: float, key:
         f"key_rows, key_map = jax.random.split({made})",
     ]
     if count := family.num_points(size):
-        lines.append(f"points = jnp.asarray(table.take(rows_for(key_rows, table.rows, {count}), dtype))")
+        lines.append(
+            f"points = jnp.asarray(table.take(rows_for(key_rows, table.rows, {count}), dtype))"
+        )
     lines.append(family.python(family.sizes(size)))
     if table.standardized:
-        moments = ", ".join(f"jnp.asarray(table.{name}, dtype)" for name in ("mean", "scale"))
+        moments = ", ".join(
+            f"jnp.asarray(table.{name}, dtype)" for name in ("mean", "scale")
+        )
         lines.append(f"phi = features.standardized(phi, {moments})")
     lines.append("phi = table.attach(phi)")
     return "\n".join(lines)

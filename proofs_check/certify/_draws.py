@@ -29,7 +29,9 @@ class Draws:
     `errors` and `failures` are by (size, stage), in the order of the first draw.
     """
 
-    def __init__(self, trial: Trial, eps: float, work: Work, most: float, report: Report | None) -> None:
+    def __init__(
+        self, trial: Trial, eps: float, work: Work, most: float, report: Report | None
+    ) -> None:
         self._eps = eps
         self.errors: dict[tuple[int, int], list[float]] = {}
         self.failures: dict[tuple[int, int], int] = {}
@@ -56,7 +58,9 @@ class Draws:
         failed = not error <= self._eps
         self.errors.setdefault(at, []).append(error)
         ratio = math.inf if math.isnan(error) else error / self._eps
-        self._logs.setdefault(size, []).append(math.log(min(max(ratio, _LEAST), 1 / _LEAST)))
+        self._logs.setdefault(size, []).append(
+            math.log(min(max(ratio, _LEAST), 1 / _LEAST))
+        )
         self.failures[at] = self.failures.get(at, 0) + failed
         if self._report is not None:
             self._report(size, stage, len(self.errors[at]), self.failures[at])
@@ -69,5 +73,6 @@ class Draws:
     def probes(self) -> tuple[Probe, ...]:
         """Return what was drawn: one probe a size for the search, and one an attempt."""
         return tuple(
-            Probe(at[0], np.asarray(errors), self.failures[at], at[1] != SEARCH) for at, errors in self.errors.items()
+            Probe(at[0], np.asarray(errors), self.failures[at], at[1] != SEARCH)
+            for at, errors in self.errors.items()
         )

@@ -59,7 +59,9 @@ def least_demands(demands: Sequence[Demand]) -> dict[str, Demand]:
     """Return the smallest demand of each map that has one."""
     least: dict[str, Demand] = {}
     for demand in demands:
-        if demand.size is not None and (demand.map not in least or demand.size < (least[demand.map].size or 0)):
+        if demand.size is not None and (
+            demand.map not in least or demand.size < (least[demand.map].size or 0)
+        ):
             least[demand.map] = demand
     return least
 
@@ -76,7 +78,11 @@ def cheapest(entries: Sequence[Entry], dim: int) -> Entry:
         if (entry.sample or math.inf) == most
     ]
     limit = TIE * min(cost for cost, _ in costs)
-    near = [(entry.family.num_features(entry.known_size), cost, entry) for cost, entry in costs if cost <= limit]
+    near = [
+        (entry.family.num_features(entry.known_size), cost, entry)
+        for cost, entry in costs
+        if cost <= limit
+    ]
     return min(near, key=lambda one: one[:2])[-1]
 
 
@@ -93,17 +99,33 @@ def searched(
     probes = (*(before.probes if before else ()), *outcome.probes)
     tried = max((probe.size for probe in probes), default=None)
     if outcome.size is not None:
-        last = [probe for probe in outcome.probes if probe.certifying and probe.size == outcome.size][-1]
-        status, words = "certified", f"{last.failures} of {last.draws} fresh draws failed"
+        last = [
+            probe
+            for probe in outcome.probes
+            if probe.certifying and probe.size == outcome.size
+        ][-1]
+        status, words = (
+            "certified",
+            f"{last.failures} of {last.draws} fresh draws failed",
+        )
     elif outcome.stopped == "out of work":
-        ended = "the time ended before draws could" if cut else "as many draws as a step may take did not"
-        status, words = "out of time" if cut else "not certified", f"{ended} certify a size"
+        ended = (
+            "the time ended before draws could"
+            if cut
+            else "as many draws as a step may take did not"
+        )
+        status, words = (
+            "out of time" if cut else "not certified",
+            f"{ended} certify a size",
+        )
         words += f"; {family.unit} {tried:,} was the largest tried" if tried else ""
     else:
         status = "not certified"
         words = f"even {family.unit} {family.largest if tried is None else tried:,} fails too often"
     basis = None if outcome.size is None else "draws"
-    return Entry(family, status, words, outcome.size, basis, sample, outcome, probes, demand)
+    return Entry(
+        family, status, words, outcome.size, basis, sample, outcome, probes, demand
+    )
 
 
 def by_a_statement(entry: Entry) -> Entry | None:
@@ -111,11 +133,27 @@ def by_a_statement(entry: Entry) -> Entry | None:
     demand = entry.demand
     if demand is None or demand.size is None or demand.size > entry.family.largest:
         return None
-    basis, words = "worst case" if demand.worst_case else "this data", f"by {demand.source}"
-    return dataclasses.replace(entry, status="certified", words=words, size=demand.size, basis=basis, sample=None)
+    basis, words = (
+        "worst case" if demand.worst_case else "this data",
+        f"by {demand.source}",
+    )
+    return dataclasses.replace(
+        entry,
+        status="certified",
+        words=words,
+        size=demand.size,
+        basis=basis,
+        sample=None,
+    )
 
 
-def measured(stated: Entry, trial: Callable[[int, Any, int], float], eps: float, draws: int, dtype: str) -> Entry:
+def measured(
+    stated: Entry,
+    trial: Callable[[int, Any, int], float],
+    eps: float,
+    draws: int,
+    dtype: str,
+) -> Entry:
     """Return the entry of a statement, which is about exact numbers, with draws at its size; refused if one fails."""
     family, size, demand = stated.family, stated.known_size, stated.demand
     assert demand is not None
@@ -125,8 +163,17 @@ def measured(stated: Entry, trial: Callable[[int, Any, int], float], eps: float,
             errors.append(trial(size, "measured", number))
     except OutOfTime:
         if not errors:
-            words = f"{stated.words}, but the time ended before a draw could be measured"
-            return dataclasses.replace(stated, status="out of time", words=words, size=None, basis=None, demand=None)
+            words = (
+                f"{stated.words}, but the time ended before a draw could be measured"
+            )
+            return dataclasses.replace(
+                stated,
+                status="out of time",
+                words=words,
+                size=None,
+                basis=None,
+                demand=None,
+            )
     values = np.asarray(errors, float)
     probe = Probe(size, values, int(np.sum(~(values <= eps))), False)
     if not probe.failures:

@@ -14,7 +14,9 @@ def quantiles(probe: Probe) -> tuple[float, float, float]:
     """Return the 5%, 50% and 95% points of the errors, each one of them; NaN counts as inf, and no draws give NaN."""
     if not probe.draws:
         return math.nan, math.nan, math.nan
-    low, middle, high = np.quantile(_ordered(probe.errors), (0.05, 0.5, 0.95), method="inverted_cdf")
+    low, middle, high = np.quantile(
+        _ordered(probe.errors), (0.05, 0.5, 0.95), method="inverted_cdf"
+    )
     return float(low), float(middle), float(high)
 
 
@@ -28,7 +30,9 @@ def median_interval(errors: ArrayLike, level: float = 0.95) -> tuple[float, floa
     """
     limits.open_unit(level=level)
     values = _ordered(errors)
-    count = int(stats.binom.ppf((1 - level) / 2, values.size, 0.5)) if values.size else 0
+    count = (
+        int(stats.binom.ppf((1 - level) / 2, values.size, 0.5)) if values.size else 0
+    )
     if count == 0:
         return -math.inf, math.inf
     return float(values[count - 1]), float(values[values.size - count])
@@ -41,7 +45,12 @@ def summary(errors: np.ndarray) -> dict[str, float] | None:
     low, high = median_interval(errors)
     if not math.isfinite(low):
         return None
-    return {"median": float(np.median(errors)), "low": low, "high": high, "largest": float(errors.max())}
+    return {
+        "median": float(np.median(errors)),
+        "low": low,
+        "high": high,
+        "largest": float(errors.max()),
+    }
 
 
 def finite(value: float) -> float | None:
@@ -50,4 +59,8 @@ def finite(value: float) -> float | None:
 
 
 def _ordered(errors: ArrayLike) -> np.ndarray:
-    return np.sort(np.nan_to_num(np.asarray(errors, np.float64), nan=np.inf, posinf=np.inf, neginf=-np.inf))
+    return np.sort(
+        np.nan_to_num(
+            np.asarray(errors, np.float64), nan=np.inf, posinf=np.inf, neginf=-np.inf
+        )
+    )

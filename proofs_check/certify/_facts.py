@@ -37,7 +37,14 @@ _LOOK = 0.1
 
 
 def facts(
-    key: Any, table: Table, kernel: Any, lengthscale: float, *, sample: int = 2000, dtype: Any, seconds: float = 60.0
+    key: Any,
+    table: Table,
+    kernel: Any,
+    lengthscale: float,
+    *,
+    sample: int = 2000,
+    dtype: Any,
+    seconds: float = 60.0,
 ) -> Facts:
     """Measure a table; the spectrum is that of `sample` rows at most, which `key` draws.
 
@@ -52,19 +59,28 @@ def facts(
     kind, until = np.dtype(dtype), time.monotonic() + seconds
 
     def spectrum(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        points = table.take(rows_for(jax.random.clone(key), table.rows, count), "float64")
+        points = table.take(
+            rows_for(jax.random.clone(key), table.rows, count), "float64"
+        )
         with jax.enable_x64(True):
             K = np.asarray(gram(kernel, points))
         return points, K, np.maximum(scipy.linalg.eigvalsh(K / len(points))[::-1], 0)
 
     # A ninth of the time by the model, and a third by the clock: what others do on this machine decides nothing.
-    planned = min(sample, table.rows, max(int((seconds / 9 / _work.EIGEN) ** (1 / 3)), 256))
+    planned = min(
+        sample, table.rows, max(int((seconds / 9 / _work.EIGEN) ** (1 / 3)), 256)
+    )
     points, K, values = spectrum(affordable(spectrum, planned, seconds / 3, growth=3.0))
     center = np.mean(points, axis=0)
     diameter = _diameter(table, center, until)
     counting = table.rows**2 / 2 * (table.dim * _work.MULTIPLY + _work.COSINE)
     squared, pairs, words = _counted_pairs(
-        table, kernel, float(lengthscale), kind, center, until if counting <= seconds / 3 else None
+        table,
+        kernel,
+        float(lengthscale),
+        kind,
+        center,
+        until if counting <= seconds / 3 else None,
     )
     top = float(values[0])
     return Facts(
@@ -84,7 +100,9 @@ def facts(
         pairs=pairs,
         effective_dimension=_dimensions(values),
         decay={**_decay(values, kind), "pairs": words},
-        complete=len(points) == planned and math.isfinite(diameter) and _LATE not in words,
+        complete=len(points) == planned
+        and math.isfinite(diameter)
+        and _LATE not in words,
     )
 
 
@@ -100,9 +118,14 @@ def _dimensions(values: np.ndarray) -> dict[str, float]:
     if top <= 0:
         return {}
     ratios = values / top
-    dimensions = {"trace / op_norm": ratios.sum(), "trace3 / op_norm^3": (ratios**3).sum()}
+    dimensions = {
+        "trace / op_norm": ratios.sum(),
+        "trace3 / op_norm^3": (ratios**3).sum(),
+    }
     for share in (0.1, 0.01, 0.001):
-        dimensions[f"sum l / (l + {share:g} op_norm)"] = (ratios / (ratios + share)).sum()
+        dimensions[f"sum l / (l + {share:g} op_norm)"] = (
+            ratios / (ratios + share)
+        ).sum()
     return {name: float(value) for name, value in dimensions.items()}
 
 
@@ -118,8 +141,14 @@ def _decay(values: np.ndarray, kind: np.dtype) -> dict[str, Any]:
     if last < 4:
         return {"words": "the eigenvalues fall below rounding too soon for a fit."}
     index, logs = np.arange(1, last + 1), np.log(values[:last])
-    (power, power_r2), (rate, rate_r2) = _slope(np.log(index), logs), _slope(index, logs)
-    one, other = f"i^-{power:.2g} (R^2 {power_r2:.3f})", f"exp(-{rate:.2g} i) (R^2 {rate_r2:.3f})"
+    (power, power_r2), (rate, rate_r2) = (
+        _slope(np.log(index), logs),
+        _slope(index, logs),
+    )
+    one, other = (
+        f"i^-{power:.2g} (R^2 {power_r2:.3f})",
+        f"exp(-{rate:.2g} i) (R^2 {rate_r2:.3f})",
+    )
     best, rest = (one, other) if power_r2 >= rate_r2 else (other, one)
     return {
         "words": f"eigenvalues 1 to {last} fall about like {best}; {rest} fits less well.",
@@ -136,7 +165,9 @@ def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     x, y = x - np.mean(x), y - np.mean(y)
     total = float(y @ y)
     slope = float(x @ y) / float(x @ x)
-    return -slope, (1 - float(np.sum((y - slope * x) ** 2)) / total if total > 0 else 1.0)
+    return -slope, (
+        1 - float(np.sum((y - slope * x) ** 2)) / total if total > 0 else 1.0
+    )
 
 
 def _diameter(table: Table, center: np.ndarray, until: float) -> float:
@@ -144,7 +175,10 @@ def _diameter(table: Table, center: np.ndarray, until: float) -> float:
     low, high, radius = np.full(len(center), np.inf), np.full(len(center), -np.inf), 0.0
     try:
         for _, block in _blocks(table, until):
-            low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+            low, high = (
+                np.minimum(low, block.min(axis=0)),
+                np.maximum(high, block.max(axis=0)),
+            )
             radius = max(radius, float(np.sum((block - center) ** 2, axis=1).max()))
     except TimeoutError:
         return math.inf
@@ -158,22 +192,38 @@ def edges() -> np.ndarray:
     """Return the lower edges of the bins of squared distances: 0, then 16 an octave from 2^-9 to 36."""
     count = _code(np.float32(_HIGH)) - _code(np.float32(_LOW)) + 1
     steps = np.arange(count)
-    return np.concatenate([[0.0], _LOW * 2.0 ** (steps // _OCTAVE) * (1 + steps % _OCTAVE / _OCTAVE)])
+    return np.concatenate(
+        [[0.0], _LOW * 2.0 ** (steps // _OCTAVE) * (1 + steps % _OCTAVE / _OCTAVE)]
+    )
 
 
 def _counted_pairs(
-    table: Table, kernel: Any, lengthscale: float, kind: np.dtype, center: np.ndarray, until: float | None
+    table: Table,
+    kernel: Any,
+    lengthscale: float,
+    kind: np.dtype,
+    center: np.ndarray,
+    until: float | None,
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """Return the lower edges of bins of squared distances, the pairs in each, and a sentence about them."""
     rows, dim = table.rows, table.dim
     total = rows * (rows - 1) // 2
     worst = np.array([0.0]), np.array([float(total)])
     if not isinstance(kernel, kernels.Gaussian):
-        return *worst, "distances were not counted: the statement that uses them is about the Gaussian kernel."
+        return (
+            *worst,
+            "distances were not counted: the statement that uses them is about the Gaussian kernel.",
+        )
     if rows > MOST_ROWS:
-        return *worst, f"distances were not counted: {total:,} pairs of more than {MOST_ROWS:,} rows are too many."
+        return (
+            *worst,
+            f"distances were not counted: {total:,} pairs of more than {MOST_ROWS:,} rows are too many.",
+        )
     if until is None:
-        return *worst, f"distances were not counted: {total:,} pairs would take longer than there is time."
+        return (
+            *worst,
+            f"distances were not counted: {total:,} pairs would take longer than there is time.",
+        )
     late = *worst, f"distances were not counted: {total:,} pairs {_LATE}."
     exact = np.empty((rows, dim))
     try:
@@ -190,9 +240,15 @@ def _counted_pairs(
     counts = _counted(points, until - time.monotonic())
     if counts is None:
         return late
-    counts[0] -= coincident  # copies have a computed distance of at most rounding, and all of that is subtracted
+    counts[0] -= (
+        coincident  # copies have a computed distance of at most rounding, and all of that is subtracted
+    )
     left_out = f"; {coincident:,} at distance zero are left out" if coincident else ""
-    return edges(), counts.astype(float), f"the distances of all {total:,} pairs were counted{left_out}."
+    return (
+        edges(),
+        counts.astype(float),
+        f"the distances of all {total:,} pairs were counted{left_out}.",
+    )
 
 
 def _counted(points: np.ndarray, seconds: float) -> np.ndarray | None:
@@ -203,7 +259,9 @@ def _counted(points: np.ndarray, seconds: float) -> np.ndarray | None:
     # What product form and rounding of the points may do to |x - y|^2, in units of |x|^2 + |y|^2: a pair may be counted
     # in a lower bin than its own, never in a higher one.
     slack = (dim + 8) * float(np.finfo(points.dtype).eps)
-    padded = jnp.asarray(np.concatenate([points, np.zeros((tiles * size - rows, dim), points.dtype)]))
+    padded = jnp.asarray(
+        np.concatenate([points, np.zeros((tiles * size - rows, dim), points.dtype)])
+    )
     padded = padded.reshape(tiles, size, dim)
     counts = np.zeros(_LEFT_OUT + 1, np.int64)
     waiting: Any = None
@@ -219,7 +277,9 @@ def _counted(points: np.ndarray, seconds: float) -> np.ndarray | None:
         spent = time.monotonic() - started
         if done == 1:
             started = time.monotonic()  # the first tile compiles
-        elif spent > seconds or (spent > _LOOK * seconds and spent / (done - 1) * (len(order) - 1) > seconds):
+        elif spent > seconds or (
+            spent > _LOOK * seconds and spent / (done - 1) * (len(order) - 1) > seconds
+        ):
             return None
     counts += np.bincount(np.asarray(waiting).ravel(), minlength=_LEFT_OUT + 1)
     return counts[: len(edges())]
@@ -232,10 +292,14 @@ def _codes(blocks: jax.Array, i: Any, j: Any, rows: int, slack: float) -> jax.Ar
     size = X.shape[0]
     kind = X.dtype
     sums = jnp.sum(X * X, axis=1)[:, None] + jnp.sum(Y * Y, axis=1)[None, :]
-    squares = (sums - 2 * matmul(X, Y.T)) * (1 - 4 * float(jnp.finfo(kind).eps)) - slack * sums
+    squares = (sums - 2 * matmul(X, Y.T)) * (
+        1 - 4 * float(jnp.finfo(kind).eps)
+    ) - slack * sums
     integer = jnp.uint32 if kind == jnp.float32 else jnp.uint64
     shift = jnp.finfo(kind).nmant - int(math.log2(_OCTAVE))
-    code = (lax.bitcast_convert_type(jnp.maximum(squares, _LOW / 2), integer) >> shift).astype(jnp.int32)
+    code = (
+        lax.bitcast_convert_type(jnp.maximum(squares, _LOW / 2), integer) >> shift
+    ).astype(jnp.int32)
     first = _code(np.asarray(_LOW, kind))
     bins = jnp.clip(code - first + 1, 0, len(edges()) - 1)
     a, b = (k * size + jnp.arange(size, dtype=jnp.int32) for k in (i, j))
@@ -256,4 +320,7 @@ def _blocks(table: Table, until: float) -> Iterator[tuple[int, np.ndarray]]:
     for start in range(0, table.rows, size):
         if time.monotonic() > until:
             raise TimeoutError
-        yield start, table.take(np.arange(start, min(start + size, table.rows)), "float64")
+        yield (
+            start,
+            table.take(np.arange(start, min(start + size, table.rows)), "float64"),
+        )

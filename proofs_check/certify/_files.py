@@ -16,7 +16,15 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from proofs_check.certify._cells import WRITTEN, gathered, is_text, parsed
-from proofs_check.certify._columns import Columns, Wanted, check_width, choose, labelled, numbered, select
+from proofs_check.certify._columns import (
+    Columns,
+    Wanted,
+    check_width,
+    choose,
+    labelled,
+    numbered,
+    select,
+)
 from proofs_check.engine.reading import (
     NO_NUMBERS,
     DataError,
@@ -38,7 +46,9 @@ _NUMBERS_AT_ONCE = 2**22
 _OLDEST_ARROW = 16
 
 
-def read_columns(path: str | Path, wanted: Wanted, *, until: float = math.inf) -> Columns:
+def read_columns(
+    path: str | Path, wanted: Wanted, *, until: float = math.inf
+) -> Columns:
     """Return columns of a `.npy`, `.npz` (array X), `.csv` or `.parquet` file.
 
     The arguments are those of `open_table`, where a name comes first that looks like a number, and arrays and files
@@ -49,7 +59,12 @@ def read_columns(path: str | Path, wanted: Wanted, *, until: float = math.inf) -
     Raises DataError for everything that is wrong with the file or with what is asked of it.
     """
     path = Path(path)
-    kinds = {".npy": ".npy", ".npz": ".npz (with X)", ".csv": ".csv", ".parquet": ".parquet"}
+    kinds = {
+        ".npy": ".npy",
+        ".npz": ".npz (with X)",
+        ".csv": ".csv",
+        ".parquet": ".parquet",
+    }
     with reading(path, kinds):
         suffix = path.suffix.lower()
         if suffix == ".csv":
@@ -66,7 +81,9 @@ def read_columns(path: str | Path, wanted: Wanted, *, until: float = math.inf) -
             if labels is None or labels not in others:
                 return select(place(path), X, wanted)
             chosen = select(place(path), X, replace(wanted, labels=None))
-            return labelled(place(path), chosen, read_npz(path, file, labels), labels, len(X))
+            return labelled(
+                place(path), chosen, read_npz(path, file, labels), labels, len(X)
+            )
 
 
 def _with_y(path: Path, file: BinaryIO, columns: Columns, rows: int) -> Columns:
@@ -79,7 +96,9 @@ def _with_y(path: Path, file: BinaryIO, columns: Columns, rows: int) -> Columns:
         if with_y.classes is None or np.all(with_y.classes >= 0):
             return with_y
         why = "some of its entries are missing"
-    return replace(columns, notes=(*columns.notes, f"The array y is not used as labels: {why}."))
+    return replace(
+        columns, notes=(*columns.notes, f"The array y is not used as labels: {why}.")
+    )
 
 
 # Files and DataFrames
@@ -91,9 +110,15 @@ def _arrow(where: str, what: str) -> Iterator[None]:
     try:
         import pyarrow
     except ImportError:
-        raise DataError(f"{where}: {what} needs pyarrow: python3 -m pip install 'jaxkern-verified[check]'") from None
-    if int(pyarrow.__version__.partition(".")[0]) < _OLDEST_ARROW:  # those before 14.0.1 run code of the file
-        raise DataError(f"{where}: {what} needs pyarrow {_OLDEST_ARROW} or newer, not {pyarrow.__version__}")
+        raise DataError(
+            f"{where}: {what} needs pyarrow: python3 -m pip install 'jaxkern-verified[check]'"
+        ) from None
+    if (
+        int(pyarrow.__version__.partition(".")[0]) < _OLDEST_ARROW
+    ):  # those before 14.0.1 run code of the file
+        raise DataError(
+            f"{where}: {what} needs pyarrow {_OLDEST_ARROW} or newer, not {pyarrow.__version__}"
+        )
     try:
         yield
     except (DataError, MemoryError, OSError):
@@ -101,7 +126,9 @@ def _arrow(where: str, what: str) -> Iterator[None]:
     except Exception as error:
         why = one_line(error)
         if "straddl" in why:
-            raise DataError(f"{where}: a row is longer than {_BLOCK:,} bytes; is a quotation mark missing?") from None
+            raise DataError(
+                f"{where}: a row is longer than {_BLOCK:,} bytes; is a quotation mark missing?"
+            ) from None
         if "UTF8" in why:
             raise DataError(f"{where}: is not text in UTF-8") from None
         raise DataError(f"{where}: cannot be read as {what} ({why})") from None
@@ -111,8 +138,15 @@ def _csv_columns(path: Path, wanted: Wanted, until: float) -> Columns:
     where = place(path)
     with _arrow(where, ".csv"), path.open("rb") as file:
         first, skipped, delimiter = _first_row(where, file)
-        header = not (all(map(is_missing, first)) or {parsed(cell)[1] for cell in first} & {"numbers", *WRITTEN})
-        names = [cell.strip() or f"x{i}" for i, cell in enumerate(first, 1)] if header else numbered(len(first))
+        header = not (
+            all(map(is_missing, first))
+            or {parsed(cell)[1] for cell in first} & {"numbers", *WRITTEN}
+        )
+        names = (
+            [cell.strip() or f"x{i}" for i, cell in enumerate(first, 1)]
+            if header
+            else numbered(len(first))
+        )
         wrong: list[str] = []
 
         def batches(read: Sequence[int]) -> Iterator[tuple[int, dict[int, Any]]]:
@@ -128,12 +162,21 @@ def _csv_columns(path: Path, wanted: Wanted, until: float) -> Columns:
 
             held = [str(i) for i in range(len(first))]
             before = {"skip_rows": skipped, "skip_rows_after_names": int(header)}
-            types = {"column_types": dict.fromkeys(held, arrow.string()), "include_columns": [held[i] for i in read]}
+            types = {
+                "column_types": dict.fromkeys(held, arrow.string()),
+                "include_columns": [held[i] for i in read],
+            }
             file.seek(0)
             stream = reader.open_csv(
                 file,
-                reader.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=held, **before),
-                reader.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=unfit),
+                reader.ReadOptions(
+                    use_threads=False, block_size=_BLOCK, column_names=held, **before
+                ),
+                reader.ParseOptions(
+                    delimiter=delimiter,
+                    newlines_in_values=True,
+                    invalid_row_handler=unfit,
+                ),
                 reader.ConvertOptions(**types),
             )
             for batch in stream:
@@ -142,7 +185,11 @@ def _csv_columns(path: Path, wanted: Wanted, until: float) -> Columns:
         try:
             return gathered(where, names, batches, wanted, until)
         except DataError as error:
-            hint = "; the file has no header" if not header and "there is no column" in str(error) else ""
+            hint = (
+                "; the file has no header"
+                if not header and "there is no column" in str(error)
+                else ""
+            )
             raise DataError(f"{error}{hint}") from None
         except Exception:
             if wrong:
@@ -179,31 +226,66 @@ def _parquet_columns(path: Path, wanted: Wanted, until: float) -> Columns:
         import pyarrow.parquet as parquet
 
         with parquet.ParquetFile(path) as file:
-            schema, metadata, length = file.schema_arrow, file.metadata, path.stat().st_size
-            names, kinds, total = schema.names, [field.type for field in schema], metadata.num_rows
+            schema, metadata, length = (
+                file.schema_arrow,
+                file.metadata,
+                path.stat().st_size,
+            )
+            names, kinds, total = (
+                schema.names,
+                [field.type for field in schema],
+                metadata.num_rows,
+            )
             choice = choose(where, names, wanted)
-            label, count = choice.label, total if wanted.rows is None else min(wanted.rows, total)
-            declared = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-            check_unpacked(where, max(declared, 8 * count * len(choice.chosen)), length, in_parts=True)
+            label, count = (
+                choice.label,
+                total if wanted.rows is None else min(wanted.rows, total),
+            )
+            declared = sum(
+                metadata.row_group(i).total_byte_size
+                for i in range(metadata.num_row_groups)
+            )
+            check_unpacked(
+                where,
+                max(declared, 8 * count * len(choice.chosen)),
+                length,
+                in_parts=True,
+            )
             nested = {i for i, kind in enumerate(kinds) if arrow.types.is_nested(kind)}
             if label in nested:
-                raise DataError(f"{where}: the labels {names[label]!r} are {plain(kinds[label])}, not one a row")
+                raise DataError(
+                    f"{where}: the labels {names[label]!r} are {plain(kinds[label])}, not one a row"
+                )
             if nested and len(set(names)) < len(names):
-                raise DataError(f"{where}: has columns of one name, and nested ones; give each a name of its own")
+                raise DataError(
+                    f"{where}: has columns of one name, and nested ones; give each a name of its own"
+                )
         # Text stays in dictionaries: a long one that all rows share would otherwise be copied for every row.
         texts = [name for name, kind in zip(names, kinds, strict=True) if is_text(kind)]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             read = partial(_batches, file)
-            return gathered(where, names, read, wanted, until, total=total, unread=nested)
+            return gathered(
+                where, names, read, wanted, until, total=total, unread=nested
+            )
 
 
 def _batches(file: Any, wanted: Sequence[int]) -> Iterator[tuple[int, dict[int, Any]]]:
     """Yield the number of rows and the wanted columns of each batch."""
     names = file.schema_arrow.names
-    twice = len(set(names)) < len(names)  # two columns of one name can only be told apart where all are read
-    size = max(1, min(2**16, _NUMBERS_AT_ONCE // max(1, len(names if twice else wanted))))
-    for batch in file.iter_batches(batch_size=size, columns=None if twice else [names[i] for i in wanted]):
-        at = (lambda i: i) if twice else (lambda i: batch.schema.get_field_index(names[i]))  # noqa: B023
+    twice = len(set(names)) < len(
+        names
+    )  # two columns of one name can only be told apart where all are read
+    size = max(
+        1, min(2**16, _NUMBERS_AT_ONCE // max(1, len(names if twice else wanted)))
+    )
+    for batch in file.iter_batches(
+        batch_size=size, columns=None if twice else [names[i] for i in wanted]
+    ):
+        at = (
+            (lambda i: i)
+            if twice
+            else (lambda i: batch.schema.get_field_index(names[i]))  # noqa: B023
+        )
         yield len(batch), {i: batch.column(at(i)) for i in wanted}
 
 
@@ -220,15 +302,31 @@ def read_frame(where: str, frame: Any, wanted: Wanted) -> Columns:
             cells = held.get_column(name)
             try:
                 found = cells.to_arrow()
-            except (arrow.ArrowInvalid, arrow.ArrowTypeError):  # objects of several types
+            except (
+                arrow.ArrowInvalid,
+                arrow.ArrowTypeError,
+            ):  # objects of several types
                 every = cells.to_list()
-                found = arrow.array([None if cell is None or cell != cell else str(cell) for cell in every])
-            return found.combine_chunks() if isinstance(found, arrow.ChunkedArray) else found
+                found = arrow.array(
+                    [
+                        None if cell is None or cell != cell else str(cell)
+                        for cell in every
+                    ]
+                )
+            return (
+                found.combine_chunks()
+                if isinstance(found, arrow.ChunkedArray)
+                else found
+            )
 
         def batches(read: Sequence[int]) -> Iterator[tuple[int, dict[int, Any]]]:
             columns = {i: column(names[i]) for i in read}
-            for start in range(0, len(held), size := max(1, _NUMBERS_AT_ONCE // max(1, len(read)))):
+            for start in range(
+                0, len(held), size := max(1, _NUMBERS_AT_ONCE // max(1, len(read)))
+            ):
                 part = {i: cells.slice(start, size) for i, cells in columns.items()}
                 yield min(size, len(held) - start), part
 
-        return gathered(where, [str(name) for name in names], batches, wanted, total=len(held))
+        return gathered(
+            where, [str(name) for name in names], batches, wanted, total=len(held)
+        )

@@ -11,7 +11,12 @@ from jaxkern.bounds import fourier
 from jaxkern.plan import smallest_size
 from proofs_check.certify._model import Facts, Hypothesis
 from proofs_check.certify._request import STATIONARY, Request
-from proofs_check.certify._statements import NYSTROM, needed_landmarks, planned, share_of_pairs
+from proofs_check.certify._statements import (
+    NYSTROM,
+    needed_landmarks,
+    planned,
+    share_of_pairs,
+)
 
 _NOISE = (
     "one table cannot tell: signal and noise of a row are not observed apart. Repeated measurements of the same rows "
@@ -28,19 +33,28 @@ def hypotheses(facts: Facts, request: Request) -> list[Hypothesis]:
     if not facts.op_norm > 0:
         return []
     asked = request.eps, request.delta
-    return [*_kpotufe(facts, *asked), *_amini(facts), *_chen(facts, *asked), *_ghashami(facts, *asked)]
+    return [
+        *_kpotufe(facts, *asked),
+        *_amini(facts),
+        *_chen(facts, *asked),
+        *_ghashami(facts, *asked),
+    ]
 
 
 def _kpotufe(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
     s, s3 = facts.trace / facts.op_norm, facts.trace3 / facts.op_norm**3
     spectrum = f"kappa = {facts.kappa:.3g}, S = {facts.op_norm:.3g}, s = {s:.3g}"
 
-    def rows(statement: str, asks: str, share: float, factor: float, note: str = "") -> Hypothesis:
+    def rows(
+        statement: str, asks: str, share: float, factor: float, note: str = ""
+    ) -> Hypothesis:
         """Return the entry of a statement that asks for n >= factor tau rows, tau = log(share / delta)."""
         tau = max(math.log(share / delta), 1.0)
         needed = max(math.ceil(factor * tau * (1 - 1e-12)), 1)
         have = f"{spectrum}, tau = {tau:.3g}; the table has {facts.rows:,} rows{note}"
-        return Hypothesis(f"kpotufe2020, {statement}", asks, facts.rows >= needed, have, needed)
+        return Hypothesis(
+            f"kpotufe2020, {statement}", asks, facts.rows >= needed, have, needed
+        )
 
     unit = facts.kappa * s / facts.op_norm
     tau = max(math.log(1 / delta), 1.0)
@@ -97,7 +111,11 @@ def _kpotufe(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
         "kpotufe2020, Assumption 1",
         "E K(., X) = 0, and k eigenfunctions that hold all but a share epsilon of K(., x), except with probability eta",
         centred,
-        (not_known if negative else "the kernel is never negative: its mean is not 0, unless features are centred")
+        (
+            not_known
+            if negative
+            else "the kernel is never negative: its mean is not 0, unless features are centred"
+        )
         + second,
     )
     yield Hypothesis(
@@ -111,10 +129,17 @@ def _kpotufe(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
         "kpotufe2020, Example 2",
         "two classes that make up the whole law, with E K(., X) = 0",
         centred,
-        not_known if negative else "the kernel is never negative: E K(., X) is not 0, unless features are centred",
+        not_known
+        if negative
+        else "the kernel is never negative: E K(., X) is not 0, unless features are centred",
     )
     yield rows("(7), (8)", "n >= 32 kappa s tau / S landmarks", 2, 32 * unit)
-    yield rows("Lemma B.2", "n >= 8 kappa tau / (9 trace) landmarks", 2, 8 * facts.kappa / (9 * facts.trace))
+    yield rows(
+        "Lemma B.2",
+        "n >= 8 kappa tau / (9 trace) landmarks",
+        2,
+        8 * facts.kappa / (9 * facts.trace),
+    )
     yield Hypothesis(
         "kpotufe2020, Lemma B.3",
         "tau >= 1 and d >= max(tr Sigma_n^3 / |Sigma_n^3|, tau), given the landmarks",
@@ -175,8 +200,18 @@ def _chen(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
     close = math.sqrt(eps) / math.log(1 / delta)
     for number, asks, low, high in (
         ("Lemma 2.2", "pairs at a distance of at least 1", 1.0, math.inf),
-        ("(3)", f"pairs at a distance of at most 2 sqrt(eps) = {2 * math.sqrt(eps):.3g}", 0.0, 2 * math.sqrt(eps)),
-        ("Lemma 3.3", f"pairs at a distance of at most sqrt(eps) / log(1 / delta) = {close:.2g}", 0.0, close),
+        (
+            "(3)",
+            f"pairs at a distance of at most 2 sqrt(eps) = {2 * math.sqrt(eps):.3g}",
+            0.0,
+            2 * math.sqrt(eps),
+        ),
+        (
+            "Lemma 3.3",
+            f"pairs at a distance of at most sqrt(eps) / log(1 / delta) = {close:.2g}",
+            0.0,
+            close,
+        ),
         ("Lemma 4.2", "pairs at a distance of at most 1", 0.0, 1.0),
     ):
         share = share_of_pairs(facts, low, high)
@@ -184,7 +219,9 @@ def _chen(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
             f"chen2016, {number}",
             f"the Gaussian kernel, and {asks}, in lengthscales",
             False if not gaussian else None if share is None else share > 0,
-            kernel if share is None else f"{kernel}; about {share:.2g} of the pairs that differ",
+            kernel
+            if share is None
+            else f"{kernel}; about {share:.2g} of the pairs that differ",
         )
     yield Hypothesis(
         "chen2016, Theorem 3.1",
@@ -205,18 +242,28 @@ def _chen(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
         gaussian,
         f"{kernel}; more than {math.ceil(b):,} frequencies in dimension {facts.dim:,}, tau = log(3 / delta)",
     )
-    logarithm = math.log(facts.dim * facts.diameter / (eps * delta)) if facts.diameter > 0 else -math.inf
+    logarithm = (
+        math.log(facts.dim * facts.diameter / (eps * delta))
+        if facts.diameter > 0
+        else -math.inf
+    )
     yield Hypothesis(
         "chen2016, Theorem 5.1",
         "the Gaussian kernel, and points in a ball with log(dim M / (eps delta)) > 0",
         gaussian and (logarithm > 0 if math.isfinite(logarithm) else None),
         f"{kernel}; M <= {facts.diameter:.3g} lengthscales, the logarithm is at most {logarithm:.3g}"
-        + (f"; {_frequencies(eps, delta, dim=facts.dim, diameter=facts.diameter)}" if gaussian else ""),
+        + (
+            f"; {_frequencies(eps, delta, dim=facts.dim, diameter=facts.diameter)}"
+            if gaussian
+            else ""
+        ),
     )
     relative = (2 * eps - eps**2) / (1 - eps) ** 2
     have = f"{kernel}; eps' = {relative:.3g}"
     if relative < 0.25:
-        limit = fourier.dimension_limit(eps=relative, dim=facts.dim, radius=max(facts.diameter / 2, 1e-9))
+        limit = fourier.dimension_limit(
+            eps=relative, dim=facts.dim, radius=max(facts.diameter / 2, 1e-9)
+        )
         least = f"no map of norm 1 has fewer than {limit.value:.3g} features for all of the ball of the same diameter"
         have += f"; {least if limit.valid else 'the ball is too small for it to say anything'}"
     yield Hypothesis(
@@ -228,7 +275,9 @@ def _chen(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
 
 
 def _frequencies(eps: float, delta: float, **sizes: Any) -> str:
-    num_frequencies, why = planned(lambda: plan.fourier(eps, delta, **sizes).num_frequencies)
+    num_frequencies, why = planned(
+        lambda: plan.fourier(eps, delta, **sizes).num_frequencies
+    )
     return f"{num_frequencies:,} frequencies" if num_frequencies else why
 
 
@@ -239,28 +288,41 @@ def _ghashami(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
     n = facts.rows
     sizes = {
         "Lemma 3.1": smallest_size(
-            lambda m: fourier.gram_spectral_shifted(eps=eps, num_features=m, num_points=n), delta
+            lambda m: fourier.gram_spectral_shifted(
+                eps=eps, num_features=m, num_points=n
+            ),
+            delta,
         ),
         "Theorem 3.1 (corrected)": smallest_size(
             lambda m: fourier.quadratic_form_shifted(eps=eps, num_features=m), delta
         ),
     }
     for statement, size in sizes.items():
-        have = kernel if size is None else f"{kernel}; {size:,} shifted features for eps n"
+        have = (
+            kernel if size is None else f"{kernel}; {size:,} shifted features for eps n"
+        )
         yield Hypothesis(f"ghashami2016, {statement}", asks, stationary, have)
     stream, why = planned(lambda: plan.streaming(eps, delta, num_points=n))
-    sizes_of = f"{stream.sketch_size:,} rows and {stream.num_frequencies:,} frequencies do" if stream else why
+    sizes_of = (
+        f"{stream.sketch_size:,} rows and {stream.num_frequencies:,} frequencies do"
+        if stream
+        else why
+    )
     yield Hypothesis(
         "ghashami2016, Theorem 3.2 (corrected)",
         f"{asks}, and a sketch of more than 4 / eps rows",
         stationary,
         f"{kernel}; with paired features and the library's sketch {sizes_of}",
     )
-    landmarks, why = planned(lambda: plan.nystrom(min(eps / facts.kappa, 1 - 1e-9), delta).num_landmarks)
+    landmarks, why = planned(
+        lambda: plan.nystrom(min(eps / facts.kappa, 1 - 1e-9), delta).num_landmarks
+    )
     yield Hypothesis(
         f"ghashami2016, Section 1.2, Nystrom ({NYSTROM})",
         "any kernel, and landmarks drawn uniformly from at least as many rows",
         landmarks is not None and n >= landmarks,
-        f"{landmarks:,} landmarks for eps n; the table has {n:,} rows" if landmarks else why,
+        f"{landmarks:,} landmarks for eps n; the table has {n:,} rows"
+        if landmarks
+        else why,
         landmarks,
     )

@@ -66,9 +66,18 @@ class Products:
     """
 
     def __init__(
-        self, blocks: list[Centred], known: Callable[[], float] | None, close: float, choices: dict[int, Choice]
+        self,
+        blocks: list[Centred],
+        known: Callable[[], float] | None,
+        close: float,
+        choices: dict[int, Choice],
     ) -> None:
-        self._blocks, self._known, self._close, self._choices = blocks, known, close, choices
+        self._blocks, self._known, self._close, self._choices = (
+            blocks,
+            known,
+            close,
+            choices,
+        )
         self._leading: list[Leading] | None = None
         self._limits = _limits(math.inf)
 
@@ -77,9 +86,15 @@ class Products:
 
         `squared` holds squared kernel distances, NaN for pairs that do not count. Nothing waits for the answer.
         """
-        return _outside(*(self._leading[k] for k in at), squared, *self._limits) if self._leading else None
+        return (
+            _outside(*(self._leading[k] for k in at), squared, *self._limits)
+            if self._leading
+            else None
+        )
 
-    def __call__(self, at: tuple[int, int], squared: jax.Array, suspects: jax.Array | None) -> Iterator[Ratios]:
+    def __call__(
+        self, at: tuple[int, int], squared: jax.Array, suspects: jax.Array | None
+    ) -> Iterator[Ratios]:
         """Yield the ratios of the pairs that `look` found, or of all."""
         first, second = (self._blocks[k] for k in at)
         if suspects is not None and self._known is not None:
@@ -100,7 +115,11 @@ class Products:
 
 
 def leading(
-    blocks: list[Centred], at: tuple[int, int], squared: jax.Array, error: float, choices: dict[int, Choice]
+    blocks: list[Centred],
+    at: tuple[int, int],
+    squared: jax.Array,
+    error: float,
+    choices: dict[int, Choice],
 ) -> list[Leading] | None:
     """Return all blocks in the directions chosen for two of them or by `choices`, None where all features do better."""
     width, basis = blocks[0][0].shape[1], None
@@ -110,21 +129,30 @@ def leading(
         if not np.isfinite(inner).all():
             return None
         if width in choices:
-            basis = np.random.default_rng(width).standard_normal((width, choices[width].rank), np.float32)
+            basis = np.random.default_rng(width).standard_normal(
+                (width, choices[width].rank), np.float32
+            )
             for _ in range(_POWERS):
                 basis = np.linalg.qr(inner @ basis)[0]
         else:
             used = np.flatnonzero(inner.diagonal())
             basis = np.zeros((width, len(used)), inner.dtype)
             basis[used] = np.linalg.eigh(inner[np.ix_(used, used)])[1][:, ::-1]
-            choices[width] = _cheapest(blocks[at[0]], blocks[at[1]], squared, basis, error, len(blocks))
+            choices[width] = _cheapest(
+                blocks[at[0]], blocks[at[1]], squared, basis, error, len(blocks)
+            )
     rank, narrow = choices[width]
     taken = None if basis is None or rank == width else jnp.asarray(basis[:, :rank])
     return [_along(*block, taken, narrow=narrow) for block in blocks] if rank else None
 
 
 def _cheapest(
-    first: Centred, second: Centred, squared: jax.Array, basis: np.ndarray, error: float, blocks: int
+    first: Centred,
+    second: Centred,
+    squared: jax.Array,
+    basis: np.ndarray,
+    error: float,
+    blocks: int,
 ) -> Choice:
     """Return how many directions, and which rounding, take the least time by some pairs of two of so many blocks.
 
@@ -140,15 +168,31 @@ def _cheapest(
     points, done = blocks * len(squared), 0
     for rank in (*range(_STEP, basis.shape[1], _STEP), width):
         now, done = slice(done, rank), rank
-        found = 2 * width / points * rank * (1 + 2 * _POWERS * width / points) if rank < width else 0.0
+        found = (
+            2 * width / points * rank * (1 + 2 * _POWERS * width / points)
+            if rank < width
+            else 0.0
+        )
         images -= 2 * A[:, now] @ B[:, now].T
-        along, other = (norms + np.sum(Z[:, now] ** 2, axis=1) for norms, Z in ((along, A), (other, B)))
+        along, other = (
+            norms + np.sum(Z[:, now] ** 2, axis=1)
+            for norms, Z in ((along, A), (other, B))
+        )
         for narrow, (share, moved) in _NARROW.items():
             if rank * share + found < least:
-                off = 2 * np.sqrt(np.maximum(np.outer(a - along + moved * along, b - other + moved * other), 0))
-                suspects = (images + off > most * distances) | (images - off < smallest * distances)
+                off = 2 * np.sqrt(
+                    np.maximum(
+                        np.outer(a - along + moved * along, b - other + moved * other),
+                        0,
+                    )
+                )
+                suspects = (images + off > most * distances) | (
+                    images - off < smallest * distances
+                )
                 takes = rank * share + found + width * _DEAR * np.mean(suspects)
-                least, best = (takes, Choice(rank, narrow)) if takes < least else (least, best)
+                least, best = (
+                    (takes, Choice(rank, narrow)) if takes < least else (least, best)
+                )
     return best
 
 
@@ -158,7 +202,9 @@ def _limits(error: float) -> tuple[float, float]:
 
 
 @partial(compiled, static_argnames="narrow")
-def _along(A: jax.Array, squared: jax.Array, basis: jax.Array | None, *, narrow: bool) -> Leading:
+def _along(
+    A: jax.Array, squared: jax.Array, basis: jax.Array | None, *, narrow: bool
+) -> Leading:
     along = A if basis is None else matmul(A, basis)
     kept = jnp.sum(along * along, axis=1)
     rest = jnp.maximum(squared - kept, 0) + _ROUNDING * squared
@@ -172,9 +218,23 @@ def _along(A: jax.Array, squared: jax.Array, basis: jax.Array | None, *, narrow:
 
 
 @compiled
-def _outside(first: Leading, second: Leading, squared: jax.Array, most: jax.Array, least: jax.Array) -> jax.Array:
+def _outside(
+    first: Leading,
+    second: Leading,
+    squared: jax.Array,
+    most: jax.Array,
+    least: jax.Array,
+) -> jax.Array:
     columns = (((1,), (1,)), ((), ()))
-    inner = lax.dot_general(first.along, second.along, columns, precision="highest", preferred_element_type=jnp.float32)
+    inner = lax.dot_general(
+        first.along,
+        second.along,
+        columns,
+        precision="highest",
+        preferred_element_type=jnp.float32,
+    )
     images = first.squared[:, None] + second.squared[None, :] - 2 * inner
     off = 2 * first.rest[:, None] * second.rest[None, :]
-    return (squared > 0) & ~((images + off <= most * squared) & (images - off >= least * squared))
+    return (squared > 0) & ~(
+        (images + off <= most * squared) & (images - off >= least * squared)
+    )

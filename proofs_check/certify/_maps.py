@@ -29,7 +29,14 @@ STREAM = 4096
 STREAMED = 2**26
 """Numbers of a stream, at most, where it has a thousand rows or more."""
 FOURIER = ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfood")
-NAMES = (*FOURIER, "nystrom", "kernel_pca", "kernel_jl", "random_feature_pca", "streaming_pca")
+NAMES = (
+    *FOURIER,
+    "nystrom",
+    "kernel_pca",
+    "kernel_jl",
+    "random_feature_pca",
+    "streaming_pca",
+)
 
 Sizes = Mapping[str, int]
 OfSize = Callable[[int], int]
@@ -62,7 +69,11 @@ def limited(family: Family, features: int) -> Family:
     low, high = family.smallest - 1, family.largest
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if family.num_features(middle) <= features else (low, middle - 1)
+        low, high = (
+            (middle, high)
+            if family.num_features(middle) <= features
+            else (low, middle - 1)
+        )
     return replace(family, largest=low)
 
 
@@ -89,11 +100,17 @@ def _fourier(name: str) -> Family:
     )
 
 
-def _draw_fourier(name: str, key: Any, kernel: Any, _points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
-    return getattr(features, name)(key, kernel, dim, num_frequencies=sizes["num_frequencies"], dtype=dtype)
+def _draw_fourier(
+    name: str, key: Any, kernel: Any, _points: Any, dim: int, dtype: Any, sizes: Sizes
+) -> Any:
+    return getattr(features, name)(
+        key, kernel, dim, num_frequencies=sizes["num_frequencies"], dtype=dtype
+    )
 
 
-def _first(name: str, key: Any, kernel: Any, _points: Any, dim: int, dtype: str, sizes: Sizes) -> Any:
+def _first(
+    name: str, key: Any, kernel: Any, _points: Any, dim: int, dtype: str, sizes: Sizes
+) -> Any:
     size = sizes["num_frequencies"]
     return _first_of(name, key, kernel, dim, dtype, _shared(size, FREQUENCIES), size)
 
@@ -106,19 +123,28 @@ def _shared(size: int, most: int) -> int:
 
 
 @partial(compiled, static_argnums=(0, 3, 4, 5))
-def _first_of(name: str, key: Any, kernel: Any, dim: int, dtype: str, total: int, size: Any) -> First:
-    return First(_draw_fourier(name, key, kernel, None, dim, dtype, {"num_frequencies": total}), size)
+def _first_of(
+    name: str, key: Any, kernel: Any, dim: int, dtype: str, total: int, size: Any
+) -> First:
+    return First(
+        _draw_fourier(name, key, kernel, None, dim, dtype, {"num_frequencies": total}),
+        size,
+    )
 
 
 def _fourier_python(name: str, sizes: Sizes) -> str:
     frequencies = f"num_frequencies={sizes['num_frequencies']}"
-    return f"phi = features.{name}(key_map, kernel, table.dim, {frequencies}, dtype=dtype)"
+    return (
+        f"phi = features.{name}(key_map, kernel, table.dim, {frequencies}, dtype=dtype)"
+    )
 
 
 # Landmarks
 
 
-def _of_landmarks(rows: int, name: str, unit: str, per_size: int, draw: Callable[..., Any], call: str) -> Family:
+def _of_landmarks(
+    rows: int, name: str, unit: str, per_size: int, draw: Callable[..., Any], call: str
+) -> Family:
     def landmarks(size: int) -> int:
         return min(per_size * size, rows)
 
@@ -130,18 +156,32 @@ def _of_landmarks(rows: int, name: str, unit: str, per_size: int, draw: Callable
         num_points=landmarks,
         draw=draw,
         python=lambda sizes: f"phi = features.{call.format(**sizes)}",
-        largest=MOST_LANDMARKS // per_size if name == "kernel_jl" else min(rows, MOST_LANDMARKS // per_size),
+        largest=MOST_LANDMARKS // per_size
+        if name == "kernel_jl"
+        else min(rows, MOST_LANDMARKS // per_size),
     )
 
 
-def _nystrom(_key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, _sizes: Sizes) -> Any:
+def _nystrom(
+    _key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, _sizes: Sizes
+) -> Any:
     return features.nystrom(kernel, points)
 
 
-def _first_nystrom(rows: int, _key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, _sizes: Sizes) -> Any:
+def _first_nystrom(
+    rows: int,
+    _key: Any,
+    kernel: Any,
+    points: Any,
+    _dim: int,
+    _dtype: Any,
+    _sizes: Sizes,
+) -> Any:
     more = min(_shared(len(points), LANDMARKS), rows) - len(points)
     filled = np.pad(points, ((0, more), (0, 0)))  # `jnp.pad` would be a program
-    return _weighted_nystrom(kernel, filled, (np.arange(len(filled)) < len(points)).astype(points.dtype))
+    return _weighted_nystrom(
+        kernel, filled, (np.arange(len(filled)) < len(points)).astype(points.dtype)
+    )
 
 
 @compiled
@@ -149,11 +189,17 @@ def _weighted_nystrom(kernel: Any, points: Any, weights: Any) -> Any:
     return features.nystrom(kernel, points, weights=weights)
 
 
-def _kernel_pca(_key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, sizes: Sizes) -> Any:
-    return features.kernel_pca(kernel, points, num_components=sizes["num_components"], centered=False)
+def _kernel_pca(
+    _key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, sizes: Sizes
+) -> Any:
+    return features.kernel_pca(
+        kernel, points, num_components=sizes["num_components"], centered=False
+    )
 
 
-def _kernel_jl(key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, sizes: Sizes) -> Any:
+def _kernel_jl(
+    key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, sizes: Sizes
+) -> Any:
     return features.kernel_jl(key, kernel, points, num_features=sizes["num_features"])
 
 
@@ -161,21 +207,44 @@ def _kernel_jl(key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, sizes
 
 
 def _of_components(
-    name: str, kept: str, rank: OfSize, num_points: OfSize, reduced: Callable[[Any, Any, int], Any], lines: str
+    name: str,
+    kept: str,
+    rank: OfSize,
+    num_points: OfSize,
+    reduced: Callable[[Any, Any, int], Any],
+    lines: str,
 ) -> Family:
     """Return the map `reduced(phi, points, rank)`, which `lines` of Python write; the rank is its size `kept`."""
 
-    def draw(fourier: Any, key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
-        return reduced(fourier("paired_fourier", key, kernel, None, dim, dtype, sizes), points, sizes[kept])
+    def draw(
+        fourier: Any,
+        key: Any,
+        kernel: Any,
+        points: Any,
+        dim: int,
+        dtype: Any,
+        sizes: Sizes,
+    ) -> Any:
+        return reduced(
+            fourier("paired_fourier", key, kernel, None, dim, dtype, sizes),
+            points,
+            sizes[kept],
+        )
 
     return Family(
         name=name,
         unit="num_frequencies",
-        sizes=lambda size: {"num_frequencies": size, kept: rank(size), "num_points": num_points(size)},
+        sizes=lambda size: {
+            "num_frequencies": size,
+            kept: rank(size),
+            "num_points": num_points(size),
+        },
         num_features=rank,
         num_points=num_points,
         draw=partial(draw, _draw_fourier),
-        python=lambda sizes: f"{_fourier_python('paired_fourier', sizes)}\n{lines.format(**sizes)}",
+        python=lambda sizes: (
+            f"{_fourier_python('paired_fourier', sizes)}\n{lines.format(**sizes)}"
+        ),
         largest=MOST_FEATURES // 2,
         first=partial(draw, _first),
     )
@@ -183,7 +252,9 @@ def _of_components(
 
 def _random_feature_pca(rows: int, eps: float) -> Family:
     def reduced(phi: Any, points: Any, rank: int) -> Any:
-        return features.random_feature_pca(phi, points, num_components=min(rank, len(points)), centered=False)
+        return features.random_feature_pca(
+            phi, points, num_components=min(rank, len(points)), centered=False
+        )
 
     def num_points(size: int) -> int:
         return min(rows, max(LANDMARKS_A_FEATURE * components(size, eps), 1000))
@@ -192,7 +263,9 @@ def _random_feature_pca(rows: int, eps: float) -> Family:
         return min(components(size, eps), num_points(size))
 
     line = "phi = features.random_feature_pca(phi, points, num_components={num_components}, centered=False)"
-    return _of_components("random_feature_pca", "num_components", rank, num_points, reduced, line)
+    return _of_components(
+        "random_feature_pca", "num_components", rank, num_points, reduced, line
+    )
 
 
 def _streaming_pca(rows: int, dim: int, eps: float) -> Family:
@@ -207,4 +280,6 @@ def _streaming_pca(rows: int, dim: int, eps: float) -> Family:
         "phi = pca.finalize(state, num_components={sketch_size})"
     )
     rank = partial(components, eps=eps)
-    return _of_components("streaming_pca", "sketch_size", rank, lambda _size: stream, reduced, lines)
+    return _of_components(
+        "streaming_pca", "sketch_size", rank, lambda _size: stream, reduced, lines
+    )

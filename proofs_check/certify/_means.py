@@ -52,7 +52,9 @@ class Means:
             truth = exact.apart / np.maximum(exact.spread, exact.rounding)
             ratio = self.apart / np.maximum(self.spread, self.rounding) / truth
         single = (self.spread <= self.rounding) & (exact.spread <= exact.rounding)
-        return np.where(exact.apart > 0, np.where(single, self.apart > 0, ratio), np.nan)
+        return np.where(
+            exact.apart > 0, np.where(single, self.apart > 0, ratio), np.nan
+        )
 
 
 def prepared(
@@ -69,18 +71,28 @@ def prepared(
     rounding = float(jnp.finfo(points.dtype).eps)
     exact = _means(kernel_means, _kernel_spreads, (kernel, points), *layout, rounding)
     if exact is None:
-        raise ValueError("the separation of the classes is not finite; look for NaN or huge entries in the points")
+        raise ValueError(
+            "the separation of the classes is not finite; look for NaN or huge entries in the points"
+        )
     return (*layout, exact), exact.separation, 0
 
 
-def share_kept(Z: jax.Array, layout: tuple[jax.Array, jax.Array, Means], rounding: float) -> np.ndarray:
+def share_kept(
+    Z: jax.Array, layout: tuple[jax.Array, jax.Array, Means], rounding: float
+) -> np.ndarray:
     """Return R of the features over the exact R for all pairs of classes; NaN where features are not finite."""
     rows, inside, exact = layout
     measured = _means(features_means, _features_spreads, (Z,), rows, inside, rounding)
-    return np.full(exact.gaps.shape, np.nan) if measured is None else measured.share_kept(exact)
+    return (
+        np.full(exact.gaps.shape, np.nan)
+        if measured is None
+        else measured.share_kept(exact)
+    )
 
 
-def _means(means: Any, spreads: Any, space: Any, rows: jax.Array, inside: jax.Array, eps: float) -> Means | None:
+def _means(
+    means: Any, spreads: Any, space: Any, rows: jax.Array, inside: jax.Array, eps: float
+) -> Means | None:
     """Return the numbers of the kernel's space or of the features, in float64; None where some are not finite.
 
     The largest eigenvalues come from the Gram matrices of the classes where these are small, by one program for the
@@ -90,14 +102,23 @@ def _means(means: Any, spreads: Any, space: Any, rows: jax.Array, inside: jax.Ar
     gaps, size, grams = means(*space, rows, inside, dense=dense)
     if dense:
         # One after the other, by a program that does not depend on their number: samples may miss a class.
-        pairs = [gram_spread(one, mask) for one, mask in zip(grams, inside, strict=True)]
-        values, settled = np.array([float(pair[0]) for pair in pairs]), all(bool(pair[1]) for pair in pairs)
+        pairs = [
+            gram_spread(one, mask) for one, mask in zip(grams, inside, strict=True)
+        ]
+        values, settled = (
+            np.array([float(pair[0]) for pair in pairs]),
+            all(bool(pair[1]) for pair in pairs),
+        )
     else:
         values, settled = spreads(*space, rows, inside)
     # Features that are all zero have no size, and nothing that is not rounding.
     rounding = 32 * eps * (float(size) or 1.0)
     measured = Means(np.asarray(gaps, float), np.asarray(values, float), rounding)
-    finite = np.isfinite(measured.gaps).all() and np.isfinite(measured.spreads).all() and math.isfinite(rounding)
+    finite = (
+        np.isfinite(measured.gaps).all()
+        and np.isfinite(measured.spreads).all()
+        and math.isfinite(rounding)
+    )
     return measured if finite and bool(settled) else None
 
 
@@ -109,24 +130,41 @@ def kernel_means(
     counts = inside.sum(axis=1).astype(points.dtype)
 
     def weights(row: jax.Array, mask: jax.Array, count: jax.Array) -> jax.Array:
-        return jnp.zeros(len(points), points.dtype).at[row].add(mask.astype(points.dtype) / count)
+        return (
+            jnp.zeros(len(points), points.dtype)
+            .at[row]
+            .add(mask.astype(points.dtype) / count)
+        )
 
     # Less the mean of all points: the entries of the product are then no larger than they need be.
     W = jax.vmap(weights)(rows, inside, counts).T - 1 / len(points)
     products = gram_matmul(kernel, points, None, W)
     numbers = jnp.arange(W.shape[1], dtype=jnp.int32)
-    gaps = lax.map(lambda a: ((W[:, a][:, None] - W) * (products[:, a][:, None] - products)).sum(axis=0), numbers)
+    gaps = lax.map(
+        lambda a: ((W[:, a][:, None] - W) * (products[:, a][:, None] - products)).sum(
+            axis=0
+        ),
+        numbers,
+    )
     size = jnp.mean(jax.vmap(lambda x: kernel(x, x))(points))
-    return gaps, size, lax.map(lambda row: gram(kernel, points[row]), rows) if dense else None
+    return (
+        gaps,
+        size,
+        lax.map(lambda row: gram(kernel, points[row]), rows) if dense else None,
+    )
 
 
 @jax.jit
-def _kernel_spreads(kernel: Any, points: jax.Array, rows: jax.Array, inside: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _kernel_spreads(
+    kernel: Any, points: jax.Array, rows: jax.Array, inside: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return the largest eigenvalues (c,) of the covariances in H, without a Gram matrix, and if they are settled."""
 
     def spread(one: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         members = points[one[0]]
-        return _largest(lambda V: gram_matmul(kernel, members, None, V), one[1], points.dtype)
+        return _largest(
+            lambda V: gram_matmul(kernel, members, None, V), one[1], points.dtype
+        )
 
     values, settled = lax.map(spread, (rows, inside))
     return values, settled.all()
@@ -145,7 +183,10 @@ def features_means(
     """Return the same of features (s, m) as `kernel_means` of H, up to a common factor."""
     Z, size = scaled(Z)
     means = lax.map(lambda one: _members(Z, *one)[1], (rows, inside))
-    gaps = lax.map(lambda a: ((means[a][None, :] - means) ** 2).sum(axis=1), jnp.arange(len(means), dtype=jnp.int32))
+    gaps = lax.map(
+        lambda a: ((means[a][None, :] - means) ** 2).sum(axis=1),
+        jnp.arange(len(means), dtype=jnp.int32),
+    )
 
     def class_gram(one: tuple[jax.Array, jax.Array]) -> jax.Array:
         centred = _members(Z, *one)[0]
@@ -155,19 +196,25 @@ def features_means(
 
 
 @jax.jit
-def _features_spreads(Z: jax.Array, rows: jax.Array, inside: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _features_spreads(
+    Z: jax.Array, rows: jax.Array, inside: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return the same of features as `_kernel_spreads` of H, up to the same factor."""
     Z = scaled(Z)[0]
 
     def spread(one: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         centred = _members(Z, *one)[0]
-        return _largest(lambda V: matmul(centred, matmul(centred.T, V)), one[1], Z.dtype)
+        return _largest(
+            lambda V: matmul(centred, matmul(centred.T, V)), one[1], Z.dtype
+        )
 
     values, settled = lax.map(spread, (rows, inside))
     return values, settled.all()
 
 
-def _members(Z: jax.Array, row: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _members(
+    Z: jax.Array, row: jax.Array, mask: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return the features (w, m) of a class less their mean, zero where the mask is, and that mean (m,)."""
     members = jnp.where(mask[:, None], Z[row], 0)
     mean = members.sum(axis=0) / mask.sum().astype(Z.dtype)
@@ -186,5 +233,10 @@ def _largest(product: Any, mask: jax.Array, dtype: Any) -> tuple[jax.Array, jax.
         return jnp.where(mask[:, None], V - V.sum(axis=0, keepdims=True) / count, 0)
 
     start = start_block(len(mask), 1, dtype)
-    pairs = largest_eigenpairs(lambda V: centred(product(centred(V))), start, num_values=1, tolerance=_TOLERANCE)
+    pairs = largest_eigenpairs(
+        lambda V: centred(product(centred(V))),
+        start,
+        num_values=1,
+        tolerance=_TOLERANCE,
+    )
     return jnp.maximum(pairs.values[0], 0) / count, pairs.converged

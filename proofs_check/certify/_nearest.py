@@ -19,30 +19,44 @@ def prepared(
 ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], np.ndarray, int]:
     """Return the classes of the points, who is apart from whom and the nearest ones of every class; R; coincidences."""
     classes = jnp.asarray(codes)
-    least, nearest, apart, sums, coincident = _measured_points(kernel, points, classes, num_classes=num_classes)
+    least, nearest, apart, sums, coincident = _measured_points(
+        kernel, points, classes, num_classes=num_classes
+    )
     mean = float(np.asarray(sums, float).sum()) / (len(points) * (len(points) - 1))
     separation = _between(least, codes, num_classes)
     with np.errstate(divide="ignore", invalid="ignore"):
         separation = separation / mean
     separation = np.where(np.isfinite(separation), separation, np.nan)
     # Every pair was seen from both sides.
-    return (classes, apart, nearest), separation, int(np.asarray(coincident, np.int64).sum()) // 2
+    return (
+        (classes, apart, nearest),
+        separation,
+        int(np.asarray(coincident, np.int64).sum()) // 2,
+    )
 
 
-def share_kept(Z: jax.Array, layout: tuple[jax.Array, jax.Array, jax.Array], separation: np.ndarray) -> np.ndarray:
+def share_kept(
+    Z: jax.Array, layout: tuple[jax.Array, jax.Array, jax.Array], separation: np.ndarray
+) -> np.ndarray:
     """Return R of the features over `separation` for all pairs of classes; NaN where features are not finite."""
     classes, apart, nearest = layout
     num_classes = len(separation)
     least, mean = features_points(Z, classes, apart, nearest, num_classes=num_classes)
     if not math.isfinite(float(mean)):
         return np.full(separation.shape, np.nan)
-    return _between(least, np.asarray(classes), num_classes) / (float(mean) or 1.0) / separation
+    return (
+        _between(least, np.asarray(classes), num_classes)
+        / (float(mean) or 1.0)
+        / separation
+    )
 
 
 def _between(least: jax.Array, codes: np.ndarray, num_classes: int) -> np.ndarray:
     """Return the minima (c, c) over the points of a class of the distance (c, s) to the nearest one of another."""
     values = np.asarray(least, float)
-    one_sided = np.stack([values[:, codes == number].min(axis=1) for number in range(num_classes)])
+    one_sided = np.stack(
+        [values[:, codes == number].min(axis=1) for number in range(num_classes)]
+    )
     return np.minimum(one_sided, one_sided.T)
 
 
@@ -59,7 +73,10 @@ def _measured_points(
 
     def one(point: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, ...]:
         x, own = point
-        distances = kernel_distance(kernel, jnp.broadcast_to(x[None, :], points.shape), points) ** 2
+        distances = (
+            kernel_distance(kernel, jnp.broadcast_to(x[None, :], points.shape), points)
+            ** 2
+        )
         apart = distances != 0
         other = (classes != own) & (own >= 0)
         wanted = (classes[None, :] == numbers[:, None]) & (other & apart)[None, :]
@@ -78,7 +95,12 @@ def _measured_points(
 
 @partial(jax.jit, static_argnames="num_classes")
 def features_points(
-    Z: jax.Array, classes: jax.Array, apart: jax.Array, nearest: jax.Array, *, num_classes: int
+    Z: jax.Array,
+    classes: jax.Array,
+    apart: jax.Array,
+    nearest: jax.Array,
+    *,
+    num_classes: int,
 ) -> tuple[jax.Array, jax.Array]:
     """Return the squared distance (c, s) to the nearest point of every class, and the mean one of all pairs.
 
@@ -95,7 +117,9 @@ def features_points(
         number, other = one
         without = outside | (classes != number)[None, :]
         chosen = jnp.argmin(jnp.where(without, jnp.inf, distances), axis=1)
-        least = jnp.minimum(((Z - Z[chosen]) ** 2).sum(axis=1), ((Z - Z[other]) ** 2).sum(axis=1))
+        least = jnp.minimum(
+            ((Z - Z[chosen]) ** 2).sum(axis=1), ((Z - Z[other]) ** 2).sum(axis=1)
+        )
         return jnp.where(without.all(axis=1), jnp.inf, least)
 
     least = lax.map(one_class, (jnp.arange(num_classes, dtype=jnp.int32), nearest))

@@ -13,7 +13,15 @@ import numpy as np
 from proofs_check.certify._columns import Columns, Wanted, labelled, select
 from proofs_check.certify._files import read_columns, read_frame
 from proofs_check.certify._suspects import Suspects, suspects
-from proofs_check.certify._table import Moments, Table, View, complete_rows, copies, duplicates, moments_of
+from proofs_check.certify._table import (
+    Moments,
+    Table,
+    View,
+    complete_rows,
+    copies,
+    duplicates,
+    moments_of,
+)
 from proofs_check.engine.reading import DataError, extreme, listed, place, plain
 
 _SCALES = 1_000.0  # ratio of two standard deviations beyond which distances hardly see the smaller one
@@ -24,7 +32,9 @@ _WRITTEN = {
     "percents": "Percentages are fractions of 1, 0.05 for 5%",
     "thousands": "Commas between thousands are left out of numbers",
 }
-_RESOLUTION = 0.01  # of a standard deviation: coarser rounding hides what tells rows apart
+_RESOLUTION = (
+    0.01  # of a standard deviation: coarser rounding hides what tells rows apart
+)
 
 
 def open_table(
@@ -76,7 +86,12 @@ def open_table(
     wanted = Wanted(columns, labels, target, exclude, keep, rows)
     wording = Wording(place(path), python=False)
     return _judged(
-        plain(Path(path).name), read_columns(path, wanted, until=until), wording, standardize, missing, until
+        plain(Path(path).name),
+        read_columns(path, wanted, until=until),
+        wording,
+        standardize,
+        missing,
+        until,
     )
 
 
@@ -103,14 +118,26 @@ def from_array(
     """
     _check(rows, missing)
     where = plain(source)
-    wanted = Wanted(columns, labels if isinstance(labels, str) else None, target, exclude, keep, rows)
+    wanted = Wanted(
+        columns,
+        labels if isinstance(labels, str) else None,
+        target,
+        exclude,
+        keep,
+        rows,
+    )
     if hasattr(X, "columns"):
         if names is not None:
-            raise DataError(f"{where}: names are those of an array, and a DataFrame has its own; rename its columns")
+            raise DataError(
+                f"{where}: names are those of an array, and a DataFrame has its own; rename its columns"
+            )
         chosen, total = read_frame(where, X, wanted), len(X)
     else:
         array = np.asarray(X)
-        chosen, total = select(where, array, wanted, names), len(array) if array.ndim else 0
+        chosen, total = (
+            select(where, array, wanted, names),
+            len(array) if array.ndim else 0,
+        )
     if labels is not None and not isinstance(labels, str):
         chosen = labelled(where, chosen, np.asarray(labels), "labels", total)
     return _judged(where, chosen, Wording(where, python=True), standardize, missing)
@@ -129,17 +156,34 @@ class Wording:
             return name if self.python else f"--{name}"
         if self.python:
             return f"{name}={value!r}"
-        text = value if isinstance(value, str) else ",".join(value) if value is not True else ""
+        text = (
+            value
+            if isinstance(value, str)
+            else ",".join(value)
+            if value is not True
+            else ""
+        )
         return f"--{name}" + (f" {shlex.quote(text)}" if text else "")
 
 
 def _judged(
-    source: str, columns: Columns, wording: Wording, standardize: bool, missing: str, until: float = math.inf
+    source: str,
+    columns: Columns,
+    wording: Wording,
+    standardize: bool,
+    missing: str,
+    until: float = math.inf,
 ) -> Table:
     """Return the table of some columns, less what holds no number or says nothing, or raise DataError."""
-    notes, left_out, choice = list(columns.notes), dict(columns.choice.left_out), columns.choice
+    notes, left_out, choice = (
+        list(columns.notes),
+        dict(columns.choice.left_out),
+        columns.choice,
+    )
     every = columns.used == tuple(range(columns.array.shape[1]))
-    view = View(columns.array, None if every else np.array(columns.used, np.int64), until=until)
+    view = View(
+        columns.array, None if every else np.array(columns.used, np.int64), until=until
+    )
     moments, view_rows = moments_of(view), view.rows
     names = np.array(columns.names, object)
     texts = [columns.texts.get(i, (0, "")) for i in range(view.dim)]
@@ -147,29 +191,51 @@ def _judged(
     def leave_out(which: Any, reasons: Iterable[str], since: str) -> None:
         if len(gone := names[which]):
             left_out.update(zip(gone, reasons, strict=True))
-            notes.append(f"{_columns_are(gone)} left out, since {since}: {listed(gone)}.")
+            notes.append(
+                f"{_columns_are(gone)} left out, since {since}: {listed(gone)}."
+            )
 
     holes = moments.nan + moments.infinite
     empty = holes == view.rows
     dates = np.array([name in columns.dates for name in names])
     if empty.all():
-        why = {names[i]: _why_empty(texts[i][1], dates[i]) for i in range(view.dim)} | left_out
+        why = {
+            names[i]: _why_empty(texts[i][1], dates[i]) for i in range(view.dim)
+        } | left_out
         raise DataError(f"{wording.where}: no column holds a number; {_reasons(why)}")
     at = np.flatnonzero(empty & ~dates)
     leave_out(at, (_why_empty(texts[i][1]) for i in at), "no cell there is a number")
     at = np.flatnonzero(empty & dates)
     leave_out(at, (_why_empty(texts[i][1], True) for i in at), "all cells are dates")
-    notes += [f"{_WRITTEN[kind]}: {listed(held)}." for kind, held in columns.written.items() if held]
+    notes += [
+        f"{_WRITTEN[kind]}: {listed(held)}."
+        for kind, held in columns.written.items()
+        if held
+    ]
     asked = {i for i, number in enumerate(choice.chosen) if number in choice.asked}
-    odd = suspects(view, moments, columns.names, asked | set(np.flatnonzero(empty).tolist()))
+    odd = suspects(
+        view, moments, columns.names, asked | set(np.flatnonzero(empty).tolist())
+    )
     _refuse(odd, columns, wording)
-    leave_out(odd.dates, ("holds dates as numbers" for _ in odd.dates), "all cells are dates as numbers")
-    leave_out(odd.counts, ("counts the rows" for _ in odd.counts), "the cells only count the rows")
+    leave_out(
+        odd.dates,
+        ("holds dates as numbers" for _ in odd.dates),
+        "all cells are dates as numbers",
+    )
+    leave_out(
+        odd.counts,
+        ("counts the rows" for _ in odd.counts),
+        "the cells only count the rows",
+    )
     empty[[*odd.dates, *odd.counts]] = True
     used = np.flatnonzero(~empty)
     lost_labels = 0 if columns.classes is None else int(np.sum(columns.classes < 0))
     if holes[used].any() or lost_labels:
-        where = [_holes(names[i], texts[i], int(moments.nan[i]), int(moments.infinite[i])) for i in used if holes[i]]
+        where = [
+            _holes(names[i], texts[i], int(moments.nan[i]), int(moments.infinite[i]))
+            for i in used
+            if holes[i]
+        ]
         if lost_labels:
             where.append(f"'{columns.label}' (the labels): {lost_labels:,} missing")
         chosen = complete_rows(view.restricted(used), columns.classes)
@@ -180,14 +246,27 @@ def _judged(
     used = np.flatnonzero(~empty & ~constant)
     if not len(used):
         raise DataError(f"{wording.where}: all rows are equal")
-    leave_out(constant, (f"holds one value, {value:.6g}" for value in moments.low[constant]), "all cells are equal")
-    again = copies(view.restricted(used), moments.of(used))
-    copied = {int(used[i]): names[used[j]] for i, j in again.items() if int(used[i]) not in asked}
     leave_out(
-        list(copied), (f"equals '{first}'" for first in copied.values()), "the cells equal those of an earlier column"
+        constant,
+        (f"holds one value, {value:.6g}" for value in moments.low[constant]),
+        "all cells are equal",
+    )
+    again = copies(view.restricted(used), moments.of(used))
+    copied = {
+        int(used[i]): names[used[j]]
+        for i, j in again.items()
+        if int(used[i]) not in asked
+    }
+    leave_out(
+        list(copied),
+        (f"equals '{first}'" for first in copied.values()),
+        "the cells equal those of an earlier column",
     )
     used = np.array([i for i in used if i not in copied])
-    held, numeric = ([choice.chosen[i] for i in which] for which in (used, np.flatnonzero(holes < view_rows)))
+    held, numeric = (
+        [choice.chosen[i] for i in which]
+        for which in (used, np.flatnonzero(holes < view_rows))
+    )
     view, moments, names = view.restricted(used), moments.of(used), names[used]
     largest = np.maximum(np.abs(moments.low), np.abs(moments.high))
     unfit = extreme(moments.low, moments.high)
@@ -223,7 +302,11 @@ def _judged(
         notes=notes,
         left_out=left_out,
         columns=choice.names,
-        layouts=tuple(dict.fromkeys((tuple(held), tuple(numeric), tuple(range(len(choice.names)))))),
+        layouts=tuple(
+            dict.fromkeys(
+                (tuple(held), tuple(numeric), tuple(range(len(choice.names))))
+            )
+        ),
         _view=view,
         _largest=float(largest.max()),
     )
@@ -235,14 +318,21 @@ def _refuse(odd: Suspects, columns: Columns, wording: Wording) -> None:
     if not at:
         return
     # Names that the command line would take apart are shown as numbers.
-    names = {i: columns.names[i] if "," not in columns.names[i] else str(columns.choice.chosen[i] + 1) for i in at}
+    names = {
+        i: columns.names[i]
+        if "," not in columns.names[i]
+        else str(columns.choice.chosen[i] + 1)
+        for i in at
+    }
     ids, targets = ([names[i] for i in which] for which in (odd.ids, odd.targets))
     looks = [f"{listed(ids)} like numbers of rows"] if ids else []
     looks += [f"{listed(targets)} like what is to be predicted"] if targets else []
     ways = [wording.flag("exclude", ids)] if ids else []
     if targets:
         others = "" if len(targets) == 1 else " (a column each)"
-        ways.append(f"{wording.flag('labels', targets[0])} for classes or {wording.flag('target', targets[0])}{others}")
+        ways.append(
+            f"{wording.flag('labels', targets[0])} for classes or {wording.flag('target', targets[0])}{others}"
+        )
     raise DataError(
         f"{wording.where}: {'columns look' if len(at) > 1 else 'a column looks'} as if it were no coordinate, "
         f"{' and '.join(looks)}; pass {' and '.join(ways)}, or {wording.flag('keep', [*names.values()])} to use "
@@ -250,7 +340,9 @@ def _refuse(odd: Suspects, columns: Columns, wording: Wording) -> None:
     )
 
 
-def _dropped(wording: Wording, rows: int, complete: int, where: list[str], missing: str) -> str:
+def _dropped(
+    wording: Wording, rows: int, complete: int, where: list[str], missing: str
+) -> str:
     """Return the note that incomplete rows are left out. Raises DataError where nobody asked for that."""
     count = f"{rows - complete:,} of {rows:,} rows"
     more = f"; and {len(where) - 8:,} more columns" if len(where) > 8 else ""
@@ -266,7 +358,9 @@ def _dropped(wording: Wording, rows: int, complete: int, where: list[str], missi
             f"{wording.where}: only {complete} of {rows:,} rows hold a number in every column ({listing}); "
             f"choose others with {wording.flag('columns')}"
         )
-    return f"{count} are left out, since they hold no number in some column ({listing})."
+    return (
+        f"{count} are left out, since they hold no number in some column ({listing})."
+    )
 
 
 def _classes(columns: Columns, view: View) -> tuple[np.ndarray | None, tuple[str, ...]]:
@@ -289,7 +383,11 @@ def _columns_are(names: Sequence[str]) -> str:
 
 
 def _why_empty(example: str, dates: bool = False) -> str:
-    return f"holds {'dates' if dates else 'text'}, such as '{example}'" if example else "holds no number"
+    return (
+        f"holds {'dates' if dates else 'text'}, such as '{example}'"
+        if example
+        else "holds no number"
+    )
 
 
 def _reasons(left_out: dict[str, str]) -> str:
@@ -304,7 +402,9 @@ def _holes(name: str, text: tuple[int, str], nan: int, infinite: int) -> str:
     return f"'{name}': {', '.join(kinds)}"
 
 
-def _units(names: np.ndarray, moments: Moments, largest: np.ndarray, wording: Wording) -> list[str]:
+def _units(
+    names: np.ndarray, moments: Moments, largest: np.ndarray, wording: Wording
+) -> list[str]:
     """Return what columns that are not standardised do to distances, and to single precision."""
     sentences = []
     wide, narrow = int(np.argmax(moments.deviation)), int(np.argmin(moments.deviation))
@@ -335,14 +435,22 @@ def _units(names: np.ndarray, moments: Moments, largest: np.ndarray, wording: Wo
 def _outliers(names: np.ndarray, moments: Moments, view: View) -> list[str]:
     """Return a sentence on entries far from the mean; columns whose range has none are not read again."""
     limit = _OUTLIER * moments.deviation
-    far = np.flatnonzero(np.maximum(moments.high - moments.mean, moments.mean - moments.low) > limit)
+    far = np.flatnonzero(
+        np.maximum(moments.high - moments.mean, moments.mean - moments.low) > limit
+    )
     if not len(far):
         return []
     counts = np.zeros(len(far), np.int64)
     for block in view.restricted(far).transposed():
-        counts += np.count_nonzero(np.abs(block - moments.mean[far, None]) > limit[far, None], axis=1)
-    counted = [f"{count:,} in '{name}'" for name, count in zip(names[far], counts, strict=True)]
-    more = f" and more in {len(counted) - 8:,} other columns" if len(counted) > 8 else ""
+        counts += np.count_nonzero(
+            np.abs(block - moments.mean[far, None]) > limit[far, None], axis=1
+        )
+    counted = [
+        f"{count:,} in '{name}'" for name, count in zip(names[far], counts, strict=True)
+    ]
+    more = (
+        f" and more in {len(counted) - 8:,} other columns" if len(counted) > 8 else ""
+    )
     return [
         f"{counts.sum():,} entries lie more than {_OUTLIER:g} standard deviations from the mean of their column: "
         f"{', '.join(counted[:8])}{more}."

@@ -24,7 +24,14 @@ import numpy as np
 from proofs_check.certify import _work
 from proofs_check.certify._clock import Clock
 from proofs_check.certify._draws import OutOfTime
-from proofs_check.certify._entries import Entry, by_a_statement, cheapest, least_demands, measured, searched
+from proofs_check.certify._entries import (
+    Entry,
+    by_a_statement,
+    cheapest,
+    least_demands,
+    measured,
+    searched,
+)
 from proofs_check.certify._model import Demand, Family
 from proofs_check.certify._request import Request
 from proofs_check.certify._search import TARGET, search
@@ -62,7 +69,9 @@ STALLED = 0.8
 STATED_SHARE = 0.01
 """Share of the time for draws at a size that a statement gives, `MEASURED_DRAWS` at most and one at least."""
 MEASURED_DRAWS = 8
-LIKELY = {"distance": ("paired_fourier", "orthogonal_fourier", "shifted_fourier", "fastfood")}
+LIKELY = {
+    "distance": ("paired_fourier", "orthogonal_fourier", "shifted_fourier", "fastfood")
+}
 """Maps that come first, by goal."""
 ELSE_LIKELY = ("nystrom", "kernel_pca", "kernel_jl", "orthogonal_fourier")
 UNKNOWN = 0.5
@@ -113,14 +122,33 @@ class Hunt:
 
     def __post_init__(self) -> None:
         """Plan the steps."""
-        self.goal, self.dim, self.time = self.trials.goal.name, self.trials.table.dim, 60 * self.request.time
+        self.goal, self.dim, self.time = (
+            self.trials.goal.name,
+            self.trials.table.dim,
+            60 * self.request.time,
+        )
         self.least = least_demands(self.demands)
         self.likely = LIKELY.get(self.goal, ELSE_LIKELY)
         refuses = self.trials.goal.refuses
-        names = [name for name, one in self.families.items() if one.largest >= one.smallest and not refuses(name)]
-        names.sort(key=lambda name: self.likely.index(name) if name in self.likely else len(self.likely))
-        self.ranges = {name: _range(self.families[name], self.least.get(name)) for name in names}
-        known = (by_a_statement(Entry(self.families[name], "", "", demand=self.least.get(name))) for name in names)
+        names = [
+            name
+            for name, one in self.families.items()
+            if one.largest >= one.smallest and not refuses(name)
+        ]
+        names.sort(
+            key=lambda name: (
+                self.likely.index(name) if name in self.likely else len(self.likely)
+            )
+        )
+        self.ranges = {
+            name: _range(self.families[name], self.least.get(name)) for name in names
+        }
+        known = (
+            by_a_statement(
+                Entry(self.families[name], "", "", demand=self.least.get(name))
+            )
+            for name in names
+        )
         self.statements = sorted(filter(None, known), key=self.cost)
         self.entries: dict[str, Entry] = {}
         self.stated: dict[str, Entry] = {}
@@ -142,28 +170,57 @@ class Hunt:
                 self.on_more_rows(number)
         certified = self.certified()
         samples = {entry.family.name for entry in certified if not entry.for_all_rows}
-        stated = {name: one for name, one in self.stated.items() if one.size is not None and name in samples}
+        stated = {
+            name: one
+            for name, one in self.stated.items()
+            if one.size is not None and name in samples
+        }
         # Where the time ended, so many numbers of rows were not reached by any map; one may do on each.
-        for rows in self.rows[1 + max(map(self.place, certified), default=0) :] if self.cut else []:
+        for rows in (
+            self.rows[1 + max(map(self.place, certified), default=0) :]
+            if self.cut
+            else []
+        ):
             best = cheapest(certified, self.dim) if certified else None
-            self.ahead.append(TRIALS * self.takes(best.family.name, best.known_size, rows) if best else 0.0)
+            self.ahead.append(
+                TRIALS * self.takes(best.family.name, best.known_size, rows)
+                if best
+                else 0.0
+            )
         pace = self.real / self.worked if self.worked else None
         more = None if pace is None else pace * sum(self.ahead)
         entries = [self.entry(name, family) for name, family in self.families.items()]
-        return Found(entries, stated, self.done, self.done + len(self.ahead), pace or 1.0, more)
+        return Found(
+            entries, stated, self.done, self.done + len(self.ahead), pace or 1.0, more
+        )
 
     def entry(self, name: str, family: Family) -> Entry:
         """Return what is known of a map; one whose turn did not come is out of time."""
         if why := self.trials.goal.refuses(name):
             return Entry(family, "not for this goal", why)
         if name not in self.ranges:
-            return Entry(family, "not certified", f"it has more than {self.request.features_at_most} features")
-        late = Entry(family, "out of time", "the time ended before its turn", demand=self.least.get(name))
+            return Entry(
+                family,
+                "not certified",
+                f"it has more than {self.request.features_at_most} features",
+            )
+        late = Entry(
+            family,
+            "out of time",
+            "the time ended before its turn",
+            demand=self.least.get(name),
+        )
         entry, one = self.entries.get(name, late), self.stated.get(name)
         if entry.size is None and one is not None:
             words, probes = f"{one.words}; {entry.words}", (*entry.probes, *one.probes)
-            return dataclasses.replace(one, words=words, outcome=entry.outcome, probes=probes)
-        if entry.size is None and (demand := entry.demand) is not None and (demand.size or 0) > family.largest:
+            return dataclasses.replace(
+                one, words=words, outcome=entry.outcome, probes=probes
+            )
+        if (
+            entry.size is None
+            and (demand := entry.demand) is not None
+            and (demand.size or 0) > family.largest
+        ):
             asked = f"{demand.source} asks for {demand.size:,}, more than the {family.largest:,} that may be tried"
             return dataclasses.replace(entry, words=f"{entry.words}; {asked}")
         return entry
@@ -175,22 +232,43 @@ class Hunt:
             takes = self.takes(name, entry.known_size, self.rows[0])
             draws = min(max(int(STATED_SHARE * self.time / takes), 1), MEASURED_DRAWS)
             trial = self.trial(name, self.rows[0], 0)
-            self.stated[name] = measured(entry, trial, self.request.eps, draws, self.trials.dtype)
+            self.stated[name] = measured(
+                entry, trial, self.request.eps, draws, self.trials.dtype
+            )
             if self.stated[name].status == "not certified":
                 self.least.pop(name)  # draws refute it in this precision
             self.finish()
 
     def a_round(self, number: int) -> None:
         """Search the likely maps on the first rows, then the others, then those that ended without evidence again."""
-        names, attempt = [name for name in self.ranges if (name in self.likely) == (number == 0)], 0
+        names, attempt = (
+            [name for name in self.ranges if (name in self.likely) == (number == 0)],
+            0,
+        )
         if number == len(LEVELS) - 1:
-            names, attempt = [name for name in self.ranges if _promising(self.entries[name], self.request.eps)], 1
+            names, attempt = (
+                [
+                    name
+                    for name in self.ranges
+                    if _promising(self.entries[name], self.request.eps)
+                ],
+                1,
+            )
             self.ahead = [UNKNOWN * self.budget * MORE] * len(names)
         # Every map is in one of the first rounds, and all of them may be in the last.
         first = FIRST_LEVEL if len(self.rows) > 1 else 1.0
-        alpha = self.level(first, LEVELS[-1] if attempt else 1 - LEVELS[-1], 1 / len(self.ranges))
+        alpha = self.level(
+            first, LEVELS[-1] if attempt else 1 - LEVELS[-1], 1 / len(self.ranges)
+        )
         for name in names:
-            self.seek(name, self.rows[0], self.ranges[name], alpha, self.budget * MORE**attempt, attempt)
+            self.seek(
+                name,
+                self.rows[0],
+                self.ranges[name],
+                alpha,
+                self.budget * MORE**attempt,
+                attempt,
+            )
 
     def on_more_rows(self, number: int) -> None:
         """Try the cheapest maps again on more and more rows, while one may be cheaper than what is known there."""
@@ -200,8 +278,17 @@ class Hunt:
                 known = [e for e in self.certified() if self.place(e) >= place]
                 known += [e for e in self.stated.values() if e.size is not None]
                 limit = min(map(self.cost, known), default=math.inf)
-                below = [e for e in self.certified() if self.place(e) < place and self.cost(e) < limit]
-                below = [e for e in below if e.family.name not in tried and (e.family.name, rows) not in self.failed]
+                below = [
+                    e
+                    for e in self.certified()
+                    if self.place(e) < place and self.cost(e) < limit
+                ]
+                below = [
+                    e
+                    for e in below
+                    if e.family.name not in tried
+                    and (e.family.name, rows) not in self.failed
+                ]
                 if not below:
                     break
                 name = cheapest(below, self.dim).family.name
@@ -209,7 +296,10 @@ class Hunt:
                 takes = TRIALS * self.takes(name, self.entries[name].known_size, rows)
                 self.ahead.insert(0, takes)
                 sizes = self.entries[name].known_size, self.ranges[name][1]
-                shares = _shares(len(self.rows) - 1)[-place], _shares(TRIES)[len(tried) - 1]
+                shares = (
+                    _shares(len(self.rows) - 1)[-place],
+                    _shares(TRIES)[len(tried) - 1],
+                )
                 alpha = self.level(1 - FIRST_LEVEL, LEVELS[number], *shares)
                 self.seek(name, rows, sizes, alpha, MORE * (takes + LEAST))
                 if self.place(self.entries[name]) < place:
@@ -218,10 +308,20 @@ class Hunt:
     # Steps
 
     def seek(
-        self, name: str, sample: int | None, sizes: tuple[int, int], alpha: float, budget: float, attempt: int = 0
+        self,
+        name: str,
+        sample: int | None,
+        sizes: tuple[int, int],
+        alpha: float,
+        budget: float,
+        attempt: int = 0,
     ) -> None:
         """Search one map for as many reference seconds as it may take, and enter what was found."""
-        family, request, fewest = self.families[name], self.request, sample == self.rows[0]
+        family, request, fewest = (
+            self.families[name],
+            self.request,
+            sample == self.rows[0],
+        )
         where = "all rows" if sample is None else f"samples of {sample:,} rows"
 
         def report(size: int, _stage: int, draws: int, failures: int) -> None:
@@ -237,18 +337,28 @@ class Hunt:
             eps=request.eps,
             delta=request.delta - getattr(self.trials.goal, "slack", 0.0),
             alpha=alpha,
-            work=lambda size, first: self.takes(name, size, sample) + _work.COMPILING * first,
+            work=lambda size, first: (
+                self.takes(name, size, sample) + _work.COMPILING * first
+            ),
             most=budget,
             start=self.start(family) if fewest else self.start_on_more(name, sample),
             target=TARGET if fewest else DEAR,
             report=report,
         )
         before = self.entries.get(name)
-        if before is None or before.size is None or (outcome.size is not None and not self.cut):
-            self.entries[name] = searched(family, outcome, sample, self.least.get(name), before, cut=self.cut)
+        if (
+            before is None
+            or before.size is None
+            or (outcome.size is not None and not self.cut)
+        ):
+            self.entries[name] = searched(
+                family, outcome, sample, self.least.get(name), before, cut=self.cut
+            )
         self.finish()
 
-    def trial(self, name: str, sample: int | None, attempt: int) -> Callable[[int, Any, int], float]:
+    def trial(
+        self, name: str, sample: int | None, attempt: int
+    ) -> Callable[[int, Any, int], float]:
         """Return the trials of a step: from the journal, or by a draw that is expected to end before the clock does."""
         draw = self.trials.trial(self.families[name], sample, attempt)
         known: set[int] = set()
@@ -258,17 +368,30 @@ class Hunt:
             label = repr((name, sample, attempt, stage, size, self.trials.dtype))
             kept = None if self.journal is None else self.journal.take(label, number)
             if kept is None:
-                kept = np.array([self.drawn(lambda: draw(size, stage, number), takes, size in known, sample)])
+                kept = np.array(
+                    [
+                        self.drawn(
+                            lambda: draw(size, stage, number),
+                            takes,
+                            size in known,
+                            sample,
+                        )
+                    ]
+                )
                 self.worked += takes + _work.COMPILING * (size not in known)
                 if self.journal is not None:
-                    with contextlib.suppress(StorageError):  # a full disk costs what it would have saved
+                    with contextlib.suppress(
+                        StorageError
+                    ):  # a full disk costs what it would have saved
                         self.journal.keep(label, number, kept)
             known.add(size)
             return float(kept[0])
 
         return error
 
-    def drawn(self, draw: Callable[[], float], takes: float, warm: bool, sample: int | None) -> float:
+    def drawn(
+        self, draw: Callable[[], float], takes: float, warm: bool, sample: int | None
+    ) -> float:
         """Return the error of a draw. Raises _Cut where it is not expected to end in time, by the pace of others."""
         expected = takes
         if sample is None and not self.trials.is_prepared:
@@ -282,7 +405,11 @@ class Hunt:
         error = draw()
         real = time.monotonic() - start
         if warm:
-            self.pace = real / takes if self.pace is None else 0.7 * self.pace + 0.3 * real / takes
+            self.pace = (
+                real / takes
+                if self.pace is None
+                else 0.7 * self.pace + 0.3 * real / takes
+            )
         self.real += real
         return error
 
@@ -306,29 +433,43 @@ class Hunt:
 
     def level(self, *shares: float) -> float:
         """Return the level of a step that has these shares of the error rate."""
-        return (1 - self.request.confidence - getattr(self.trials.goal, "once", 0.0)) * math.prod(shares)
+        return (
+            1 - self.request.confidence - getattr(self.trials.goal, "once", 0.0)
+        ) * math.prod(shares)
 
     def ladder(self) -> list[int | None]:
         rows = self.trials.table.rows
         if not self.ranges:
-            return [None if rows <= _work.MOST_ROWS[self.goal] else _work.MOST_ROWS[self.goal]]
+            return [
+                None
+                if rows <= _work.MOST_ROWS[self.goal]
+                else _work.MOST_ROWS[self.goal]
+            ]
         name = next(iter(self.ranges))
         size = min(self.start(self.families[name]), self.ranges[name][1])
 
         def takes(count: int) -> float:
             once = self.once(rows) / TRIALS if count == rows else 0.0
-            return once + _work.trial(self.goal, self.families[name], size, count, self.dim)
+            return once + _work.trial(
+                self.goal, self.families[name], size, count, self.dim
+            )
 
         steps = _work.ladder(self.goal, rows, takes, DRAWING * self.budget / TRIALS)
         last = self.takes(name, size, steps[-1])
         times = CHEAP if last * TRIALS < SURE * self.time else 2.0
-        steps[1:-1] = [count for count in steps[1:-1] if times * self.takes(name, size, count) < last]
+        steps[1:-1] = [
+            count
+            for count in steps[1:-1]
+            if times * self.takes(name, size, count) < last
+        ]
         return steps
 
     def takes(self, name: str, size: int, sample: int | None) -> float:
         rows = self.trials.table.rows if sample is None else sample
         rank = getattr(self.trials.goal, "rank", None) if sample is None else None
-        return _work.trial(self.goal, self.families[name], size, rows, self.dim, rank=rank)
+        return _work.trial(
+            self.goal, self.families[name], size, rows, self.dim, rank=rank
+        )
 
     def once(self, rows: int) -> float:
         """Return the reference seconds of what all draws on all rows share."""
@@ -359,7 +500,9 @@ class Hunt:
         entry, rows = self.entries[name], self.trials.table.rows
         if self.goal != "distance":
             return entry.known_size
-        return math.ceil(entry.known_size * math.log(sample or rows) / math.log(entry.sample or rows))
+        return math.ceil(
+            entry.known_size * math.log(sample or rows) / math.log(entry.sample or rows)
+        )
 
 
 def _shares(count: int) -> list[float]:
@@ -369,16 +512,26 @@ def _shares(count: int) -> list[float]:
 
 def _promising(entry: Entry, eps: float) -> bool:
     """Tell whether more draws may certify a map: its errors came near to eps and still fall."""
-    if entry.size is not None or entry.outcome is None or entry.outcome.stopped != "out of work":
+    if (
+        entry.size is not None
+        or entry.outcome is None
+        or entry.outcome.stopped != "out of work"
+    ):
         return False
     medians = [(probe.size, float(np.median(probe.errors))) for probe in entry.probes]
     if min((median for _, median in medians), default=0.0) > NEAR * eps:
         return False
     size, last = max(medians, default=(0, 0.0))
-    return not any(last >= STALLED * median for other, median in medians if 4 * other <= size)
+    return not any(
+        last >= STALLED * median for other, median in medians if 4 * other <= size
+    )
 
 
 def _range(family: Family, demand: Demand | None) -> tuple[int, int]:
     """Return the range of sizes of a search: never more than a statement demands."""
-    largest = family.largest if demand is None or demand.size is None else min(demand.size, family.largest)
+    largest = (
+        family.largest
+        if demand is None or demand.size is None
+        else min(demand.size, family.largest)
+    )
     return family.smallest, max(largest, family.smallest)

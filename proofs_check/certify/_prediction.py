@@ -61,18 +61,29 @@ def split(key: Any, table: Table) -> tuple[Table, Table]:
     def part(rows: np.ndarray) -> Table:
         chosen = rows if table._view.chosen is None else table._view.chosen[rows]
         labels = None if table.labels is None else table.labels[rows]
-        return replace(table, rows=len(rows), labels=labels, _view=replace(table._view, chosen=chosen))
+        return replace(
+            table,
+            rows=len(rows),
+            labels=labels,
+            _view=replace(table._view, chosen=chosen),
+        )
 
     if table.rows < 20:
-        raise ValueError(f"the goal prediction needs at least 20 rows, got {table.rows}")
+        raise ValueError(
+            f"the goal prediction needs at least 20 rows, got {table.rows}"
+        )
     words = np.asarray(jax.random.key_data(jax.random.fold_in(key, 3))).ravel().tolist()
     order = np.random.default_rng(words).permutation(table.rows)
     count = min(int(TRAINED * table.rows), MOST_TRAINED)
-    train, held = (part(rows) for rows in (order[:count], order[count : count + MOST_HELD_OUT]))
+    train, held = (
+        part(rows) for rows in (order[:count], order[count : count + MOST_HELD_OUT])
+    )
     if table.standardized:
         moments = moments_of(train._view)
         scale = np.where(moments.deviation > 0, moments.deviation, 1.0)
-        train, held = (replace(part, mean=moments.mean, scale=scale) for part in (train, held))
+        train, held = (
+            replace(part, mean=moments.mean, scale=scale) for part in (train, held)
+        )
     return train, held
 
 
@@ -103,29 +114,55 @@ class Target:
         """Return the loss of every held-out row, (h,), from the columns that a method finds, (h, t)."""
         if self.span is None:
             return (np.argmax(found + self.mean, axis=1) != self.held).astype(float)
-        return np.minimum((np.clip((found + self.mean)[:, 0], *self.span) - self.held) ** 2, self.limits)
+        return np.minimum(
+            (np.clip((found + self.mean)[:, 0], *self.span) - self.held) ** 2,
+            self.limits,
+        )
 
 
 def target_of(train: Table, held: Table) -> Target:
     """Return the target of a table that was split. Raises ValueError where there is none, or one value of it."""
     if train.labels is None or held.labels is None:
-        raise ValueError("the goal prediction needs a target for every row; pass labels, or --target COLUMN")
-    name = next((name for name, why in train.left_out.items() if why == "holds the labels"), "the target")
-    values = np.array([as_number(text) for text in train.label_names], float)  # NaN for None
+        raise ValueError(
+            "the goal prediction needs a target for every row; pass labels, or --target COLUMN"
+        )
+    name = next(
+        (name for name, why in train.left_out.items() if why == "holds the labels"),
+        "the target",
+    )
+    values = np.array(
+        [as_number(text) for text in train.label_names], float
+    )  # NaN for None
     if len(np.unique(train.labels)) < 2:
         value = train.label_names[train.labels[0]]
-        raise ValueError(f"the {train.rows:,} training rows hold one value of {name}, {value}; pass another target")
+        raise ValueError(
+            f"the {train.rows:,} training rows hold one value of {name}, {value}; pass another target"
+        )
     few = len(values) <= max(MOST_CLASSES, (train.rows + held.rows) // 20)
     if np.isnan(values).any() or (few and np.all(values == np.floor(values))):
         columns = 2.0 * np.eye(len(values))[train.labels] - 1
-        return Target(name, columns - columns.mean(axis=0), columns.mean(axis=0), held.labels, None)
+        return Target(
+            name,
+            columns - columns.mean(axis=0),
+            columns.mean(axis=0),
+            held.labels,
+            None,
+        )
     y = values[train.labels]
     unit = y.std()
     mean, span = y.mean() / unit, (float(y.min() / unit), float(y.max() / unit))
-    return Target(name, (y / unit - mean)[:, None], np.array([mean]), values[held.labels] / unit, span)
+    return Target(
+        name,
+        (y / unit - mean)[:, None],
+        np.array([mean]),
+        values[held.labels] / unit,
+        span,
+    )
 
 
-def excess_limits(target: Target, difference: np.ndarray, level: float) -> tuple[float, float]:
+def excess_limits(
+    target: Target, difference: np.ndarray, level: float
+) -> tuple[float, float]:
     """Return (lower, upper) limits of a mean difference of losses, (h,): together they fail with probability `level`.
 
     Those of classes are the limits of Clopper and Pearson for the rates at which only one of two methods is wrong;
@@ -133,12 +170,25 @@ def excess_limits(target: Target, difference: np.ndarray, level: float) -> tuple
     """
     lower, upper = (1 - UPPER) * level, UPPER * level
     if target.span is not None:
-        ends: Any = {"low": -target.limits, "high": target.limits, "horizon": len(difference), "most": MOST_BET}
-        below, above = (betting_limits(difference, part, **ends)[i] for i, part in enumerate((lower, upper)))
+        ends: Any = {
+            "low": -target.limits,
+            "high": target.limits,
+            "horizon": len(difference),
+            "most": MOST_BET,
+        }
+        below, above = (
+            betting_limits(difference, part, **ends)[i]
+            for i, part in enumerate((lower, upper))
+        )
         return float(below), float(above)
     rates = [(int(np.sum(difference == sign)), len(difference)) for sign in (1, -1)]
-    (_, more), (_, less) = (binomial_limits(*rates[0], upper / 2), binomial_limits(*rates[1], lower / 2))
-    return binomial_limits(*rates[0], lower / 2)[0] - less, more - binomial_limits(*rates[1], upper / 2)[0]
+    (_, more), (_, less) = (
+        binomial_limits(*rates[0], upper / 2),
+        binomial_limits(*rates[1], lower / 2),
+    )
+    return binomial_limits(*rates[0], lower / 2)[0] - less, more - binomial_limits(
+        *rates[1], upper / 2
+    )[0]
 
 
 def candidates(rows: int, dim: int, request: Request) -> list[tuple[Family, int]]:
@@ -146,26 +196,41 @@ def candidates(rows: int, dim: int, request: Request) -> list[tuple[Family, int]
     top = min(rows // 2, MOST_FEATURES, request.features_at_most or MOST_FEATURES)
     found = []
     for most in sorted({top >> level for level in range(LEVELS)} - {0}):
-        known = families(rows, dim, 4 / (most - 0.5))  # so that components of Fourier features are that many
+        known = families(
+            rows, dim, 4 / (most - 0.5)
+        )  # so that components of Fourier features are that many
         for name in request.maps or ():
             family = limited(known[name], most)
-            size = min(family.largest, LANDMARKS_A_FEATURE * most // 2)  # frequencies behind components
+            size = min(
+                family.largest, LANDMARKS_A_FEATURE * most // 2
+            )  # frequencies behind components
             if size >= family.smallest:
-                found.append((_by_uniform(family, rows) if name == "nystrom" else family, size))
+                found.append(
+                    (_by_uniform(family, rows) if name == "nystrom" else family, size)
+                )
     return found
 
 
 def _by_uniform(family: Family, rows: int) -> Family:
     """Return the Nystrom map with the landmarks that `ridge` draws from its key, so that its bounds are about it."""
 
-    def draw(key: Any, kernel: Any, points: Any, _dim: int, dtype: Any, sizes: Any) -> Any:
+    def draw(
+        key: Any, kernel: Any, points: Any, _dim: int, dtype: Any, sizes: Any
+    ) -> Any:
         ones = jnp.ones(len(points), dtype)
-        return features.nystrom(kernel, landmarks.uniform(key, points, weights=ones, **sizes))
+        return features.nystrom(
+            kernel, landmarks.uniform(key, points, weights=ones, **sizes)
+        )
 
     def python(sizes: Any) -> str:
-        ones, count = f"weights=jnp.ones({rows}, dtype)", f"num_landmarks={sizes['num_landmarks']}"
+        ones, count = (
+            f"weights=jnp.ones({rows}, dtype)",
+            f"num_landmarks={sizes['num_landmarks']}",
+        )
         chosen = f"landmarks.uniform(key_map, points, {ones}, {count})"
-        return f"from jaxkern import landmarks\nphi = features.nystrom(kernel, {chosen})"
+        return (
+            f"from jaxkern import landmarks\nphi = features.nystrom(kernel, {chosen})"
+        )
 
     return replace(family, num_points=lambda _size: rows, draw=draw, python=python)
 
@@ -178,11 +243,18 @@ def certificate(
     table, held = tables
     target = target_of(table, held)
     wide = jax.dtypes.canonicalize_dtype("float64") == np.dtype("float64")
-    loss = "rate of errors" if target.span is None else "mean squared error, over the variance of the target,"
-    goal: Any = SimpleNamespace(
-        name="prediction", words=f"the {loss} on rows never seen, less that of the exact method"
+    loss = (
+        "rate of errors"
+        if target.span is None
+        else "mean squared error, over the variance of the target,"
     )
-    trials = Trials(key, table, kernel, goal, request.dtype or ("float64" if wide else "float32"))
+    goal: Any = SimpleNamespace(
+        name="prediction",
+        words=f"the {loss} on rows never seen, less that of the exact method",
+    )
+    trials = Trials(
+        key, table, kernel, goal, request.dtype or ("float64" if wide else "float32")
+    )
     every = candidates(table.rows, table.dim, request)
     level = (1 - request.confidence) / (len(every) + 1)
     methods = _Methods(key, trials, held, target, level)
@@ -193,13 +265,31 @@ def certificate(
         if not clock.left:
             break
         width = family.num_features(size)
-        say(f"step {len(judged) + 1} of {len(every)}: {family.name} with {width:,} features")
-        row = methods.row(family.name, width, *methods.with_map(family, size), sizes=family.sizes(size))
+        say(
+            f"step {len(judged) + 1} of {len(every)}: {family.name} with {width:,} features"
+        )
+        row = methods.row(
+            family.name,
+            width,
+            *methods.with_map(family, size),
+            sizes=family.sizes(size),
+        )
         judged.append((family, size, row))
     rows += [row for *_, row in judged]
-    entries = [_entry(name, judged, every, request.eps) for name in dict.fromkeys(family.name for family, _ in every)]
-    good = [(row["num_features"], row["high"], family.name) for family, _, row in judged if row["high"] <= request.eps]
-    best = next(entry for entry in entries if entry.family.name == min(good)[-1]) if good else None
+    entries = [
+        _entry(name, judged, every, request.eps)
+        for name in dict.fromkeys(family.name for family, _ in every)
+    ]
+    good = [
+        (row["num_features"], row["high"], family.name)
+        for family, _, row in judged
+        if row["high"] <= request.eps
+    ]
+    best = (
+        next(entry for entry in entries if entry.family.name == min(good)[-1])
+        if good
+        else None
+    )
     words = list(_words(target, rows, best, request.eps, held.rows, level))
     told = {
         "target": target.name, "numeric": target.span is not None, "train": table.rows, "test": held.rows,
@@ -219,11 +309,19 @@ def certificate(
         found=Found(entries, {}, len(judged), len(every), 1.0, None), best=best, detail={}, compared=(), held_out={},
         command=command, opened=f"{line}\nfrom proofs_check.certify import split\n{again}",
     )  # fmt: skip
-    document = document_of(results, *scale, "", started, clock.spent) | {"reasons": words, "prediction": told}
+    document = document_of(results, *scale, "", started, clock.spent) | {
+        "reasons": words,
+        "prediction": told,
+    }
     data = document["data"]
     asks = "are they classes?" if told["numeric"] else "\n"
-    data |= {"rows": table.rows + held.rows, "notes": [note for note in data["notes"] if not note.endswith(asks)]}
-    data["left_out"] |= {target.name: "is to be predicted"} if target.name in data["left_out"] else {}
+    data |= {
+        "rows": table.rows + held.rows,
+        "notes": [note for note in data["notes"] if not note.endswith(asks)],
+    }
+    data["left_out"] |= (
+        {target.name: "is to be predicted"} if target.name in data["left_out"] else {}
+    )
     if best is not None:
         document["guarantee"] = (
             f"With confidence {request.confidence:g}, for independent rows of one law: ridge regression on the "
@@ -237,23 +335,44 @@ def certificate(
 class _Methods:
     """What is fitted on the training rows: each method gives its columns on the held-out rows, and a bound or None."""
 
-    def __init__(self, key: Any, trials: Trials, held: Table, target: Target, level: float) -> None:
+    def __init__(
+        self, key: Any, trials: Trials, held: Table, target: Target, level: float
+    ) -> None:
         table, self.dtype = trials.table, trials.dtype
-        self.key, self.trials, self.target, self.level, self.y = key, trials, target, level, target.train
+        self.key, self.trials, self.target, self.level, self.y = (
+            key,
+            trials,
+            target,
+            level,
+            target.train,
+        )
         every = np.arange(table.rows)
-        self.points, self.held = table.take(every, "float64"), held.take(np.arange(held.rows), "float64")
+        self.points, self.held = (
+            table.take(every, "float64"),
+            held.take(np.arange(held.rows), "float64"),
+        )
         self.inputs = table.take(every, self.dtype, raw=True)
         self.held_inputs = held.take(np.arange(held.rows), self.dtype, raw=True)
         with jax.enable_x64(True):  # rows are in random order
             K = np.asarray(gram(trials.kernel, self.points[:CHOOSING_ROWS]))
         values, vectors = np.linalg.eigh(K)
         penalty, _ = _penalty(vectors, np.maximum(values, 0), self.y[: len(K)])
-        self.spectrum, self.regularization = np.maximum(values[::-1], 0) / len(K), penalty * table.rows
+        self.spectrum, self.regularization = (
+            np.maximum(values[::-1], 0) / len(K),
+            penalty * table.rows,
+        )
         self.dimension = float(np.sum(self.spectrum / (self.spectrum + penalty)))
         self.exact_bound: float | None = None
         self.base: np.ndarray | None = None
 
-    def row(self, name: str, width: int, columns: np.ndarray, bound: Any = None, sizes: Any = None) -> dict[str, Any]:
+    def row(
+        self,
+        name: str,
+        width: int,
+        columns: np.ndarray,
+        bound: Any = None,
+        sizes: Any = None,
+    ) -> dict[str, Any]:
         """Return what is told of a method, as JSON; the first is the one that the others are set beside."""
         losses, (low, high) = self.target.losses(columns), (0.0, 0.0)
         if self.base is None:
@@ -265,15 +384,33 @@ class _Methods:
             "excess": float(np.mean(losses - self.base)), "low": low, "high": high, "bound": bound,
         }  # fmt: skip
 
-    def _fit(self, fit: Any, key: Any, dtype: str, **sizes: Any) -> tuple[Any, np.ndarray, float | None]:
-        points, y, held = (jnp.asarray(part, dtype) for part in (self.points, self.y, self.held))
-        f = fit(key, self.trials.kernel, points, y, regularization=self.regularization, **sizes)
+    def _fit(
+        self, fit: Any, key: Any, dtype: str, **sizes: Any
+    ) -> tuple[Any, np.ndarray, float | None]:
+        points, y, held = (
+            jnp.asarray(part, dtype) for part in (self.points, self.y, self.held)
+        )
+        f = fit(
+            key,
+            self.trials.kernel,
+            points,
+            y,
+            regularization=self.regularization,
+            **sizes,
+        )
         return f, np.asarray(f(held), np.float64), _largest(f.distance_bound)
 
     def exact(self) -> tuple[np.ndarray, float | None]:
         """Fit the exact method, in float64 whatever the maps are in."""
-        key, count = jax.random.fold_in(jax.random.clone(self.key), 5), min(len(self.points), LANDMARKS)
-        sizes = {"tolerance": TOLERANCE, "num_landmarks": count, "max_products": MOST_PRODUCTS}
+        key, count = (
+            jax.random.fold_in(jax.random.clone(self.key), 5),
+            min(len(self.points), LANDMARKS),
+        )
+        sizes = {
+            "tolerance": TOLERANCE,
+            "num_landmarks": count,
+            "max_products": MOST_PRODUCTS,
+        }
         with jax.enable_x64(True):
             f, columns, bound = self._fit(ridge_to, key, "float64", **sizes)
         self.exact_bound = _largest(f.training_bound)
@@ -282,24 +419,35 @@ class _Methods:
     def linear(self) -> np.ndarray:
         """Fit ridge regression on the columns, at mean 0 and deviation 1, with a penalty of its own."""
         raw, held = self.inputs.astype(np.float64), self.held_inputs.astype(np.float64)
-        scale = np.where(np.ptp(raw, axis=0) > 0, raw.std(axis=0), 1.0) * math.sqrt(raw.shape[1])
-        left, roots, right = np.linalg.svd((raw - raw.mean(axis=0)) / scale, full_matrices=False)
+        scale = np.where(np.ptp(raw, axis=0) > 0, raw.std(axis=0), 1.0) * math.sqrt(
+            raw.shape[1]
+        )
+        left, roots, right = np.linalg.svd(
+            (raw - raw.mean(axis=0)) / scale, full_matrices=False
+        )
         _, solved = _penalty(left, roots**2, self.y, roots)
         return (held - raw.mean(axis=0)) / scale @ (right.T @ solved)
 
     def with_map(self, family: Family, size: int) -> tuple[np.ndarray, float | None]:
         if family.name == "nystrom":
-            key_map = jax.random.split(jax.random.clone(self.key))[1]  # as `Trials.draw` has it
+            key_map = jax.random.split(jax.random.clone(self.key))[
+                1
+            ]  # as `Trials.draw` has it
             return self._fit(ridge, key_map, self.dtype, **family.sizes(size))[1:]
         phi = self.trials.draw(family, size, jax.random.clone(self.key))
-        Z, at = (np.asarray(phi(jnp.asarray(part)), np.float64) for part in (self.inputs, self.held_inputs))
+        Z, at = (
+            np.asarray(phi(jnp.asarray(part)), np.float64)
+            for part in (self.inputs, self.held_inputs)
+        )
         # Kernel JL keeps another inner product than the kernel, of any scale.
         level = np.mean(np.sum(Z * Z, axis=1)) if family.name == "kernel_jl" else 1.0
         normal = Z.T @ Z + level * self.regularization * np.eye(Z.shape[1])
         return at @ cho_solve(cho_factor(normal), Z.T @ self.y), None
 
 
-def _penalty(left: np.ndarray, squares: np.ndarray, y: np.ndarray, roots: Any = 1.0) -> tuple[float, np.ndarray]:
+def _penalty(
+    left: np.ndarray, squares: np.ndarray, y: np.ndarray, roots: Any = 1.0
+) -> tuple[float, np.ndarray]:
     """Return the penalty a row with the least squared error of rows left out, and the solution along singular vectors.
 
     `left` (n, r) are left singular vectors of the features, or eigenvectors of the Gram matrix, `squares` (r,) the
@@ -310,7 +458,9 @@ def _penalty(left: np.ndarray, squares: np.ndarray, y: np.ndarray, roots: Any = 
         shrunk = squares / (squares + penalty)
         residuals = y - left @ (shrunk[:, None] * turned)
         leverage = np.sum(left**2 * shrunk, axis=1)
-        found.append(np.mean((residuals / np.maximum(1 - leverage, 1e-12)[:, None]) ** 2))
+        found.append(
+            np.mean((residuals / np.maximum(1 - leverage, 1e-12)[:, None]) ** 2)
+        )
     best = PENALTIES[int(np.argmin(found))]
     return float(best), (roots / (squares + best * len(y)))[:, None] * turned
 
@@ -329,7 +479,11 @@ def _entry(name: str, judged: list[Any], every: list[Any], eps: float) -> Entry:
             words = f"its excess is {row['excess']:.3g}, and at most {row['high']:.3g} on rows never seen"
             return Entry(family, "certified", words, size, "held-out rows")
     if len(mine) < len(planned):
-        return Entry(planned[0], "out of time", "the time ended before all of its sizes were fitted")
+        return Entry(
+            planned[0],
+            "out of time",
+            "the time ended before all of its sizes were fitted",
+        )
     words = f"its excess may be {min(row['high'] for *_, row in mine):.3g} at the best of its sizes"
     return Entry(planned[0], "not certified", words)
 
@@ -345,7 +499,12 @@ def _loss_words(target: Target) -> str:
 
 
 def _words(
-    target: Target, rows: list[dict[str, Any]], best: Entry | None, eps: float, test: int, level: float
+    target: Target,
+    rows: list[dict[str, Any]],
+    best: Entry | None,
+    eps: float,
+    test: int,
+    level: float,
 ) -> Iterator[str]:
     """Yield what to use in plain sentences: the map, the linear model or the exact kernel."""
     exact, linear = rows[:2]

@@ -22,7 +22,9 @@ STATIONARY = (
     kernels.Matern52,
 )
 """Kernels K(x - y) with K(x, x) = 1 that have Fourier features."""
-KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {kernel.__name__.lower(): kernel for kernel in STATIONARY}
+KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {
+    kernel.__name__.lower(): kernel for kernel in STATIONARY
+}
 SEPARATIONS = ("means", "points")
 
 
@@ -66,7 +68,9 @@ class Request:
     def __post_init__(self) -> None:
         """Raise ValueError for what is out of range, and for names that are not known."""
         if self.confidence is None:
-            object.__setattr__(self, "confidence", 0.95 if self.goal == "prediction" else 0.999)
+            object.__setattr__(
+                self, "confidence", 0.95 if self.goal == "prediction" else 0.999
+            )
         for name in ("eps", "delta", "confidence"):
             checks.open_unit(name, getattr(self, name))
         _positive("time", self.time)
@@ -77,14 +81,21 @@ class Request:
         _one_of("goal", self.goal, (*GOALS, "prediction"))
         _one_of("kernel", self.kernel, KERNELS)
         _one_of("separation", self.separation, SEPARATIONS)
-        object.__setattr__(self, "maps", NAMES if self.maps is None else tuple(self.maps))
+        object.__setattr__(
+            self, "maps", NAMES if self.maps is None else tuple(self.maps)
+        )
         for name in self.maps or ():
             _one_of("maps", name, NAMES)
         if not self.maps:
             raise ValueError(f"maps must name at least one of {', '.join(NAMES)}")
         known = self.dtype in (None, "float32", "float64")
-        if not known or (self.dtype and jax.dtypes.canonicalize_dtype(self.dtype) != np.dtype(self.dtype)):
-            raise ValueError(f"dtype must be float32, or float64 with jax_enable_x64, got {self.dtype!r}")
+        if not known or (
+            self.dtype
+            and jax.dtypes.canonicalize_dtype(self.dtype) != np.dtype(self.dtype)
+        ):
+            raise ValueError(
+                f"dtype must be float32, or float64 with jax_enable_x64, got {self.dtype!r}"
+            )
 
 
 def _positive(name: str, value: Any) -> None:

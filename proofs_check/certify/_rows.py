@@ -20,8 +20,13 @@ from jaxkern.pytrees import pytree
 _COLUMNS = 64, 256
 """Features are filled up to powers of two between these, or to multiples of the larger one: neighbouring sizes share
 programs."""
-_OPTIONS = {"xla_backend_optimization_level": 1, "xla_llvm_disable_expensive_passes": False}
-_OPTIONS |= {"xla_cpu_use_fusion_emitters": False} if _jaxlib.startswith("0.10.") else {}
+_OPTIONS = {
+    "xla_backend_optimization_level": 1,
+    "xla_llvm_disable_expensive_passes": False,
+}
+_OPTIONS |= (
+    {"xla_cpu_use_fusion_emitters": False} if _jaxlib.startswith("0.10.") else {}
+)
 compiled = partial(jax.jit, compiler_options=_OPTIONS)
 """`jax.jit` for programs that run for seconds in all: they compile in half the time or less, and run as fast."""
 
@@ -43,7 +48,12 @@ class Rows:
         """Return the points after a relative change of factor * eps(dtype) in every number of the inputs."""
         limits = np.finfo(self.inputs.dtype)
         raw = self.points * self.scale + self.mean
-        return self.points + factor * (raw * float(limits.eps) + np.copysign(float(limits.tiny), raw)) / self.scale
+        return (
+            self.points
+            + factor
+            * (raw * float(limits.eps) + np.copysign(float(limits.tiny), raw))
+            / self.scale
+        )
 
 
 def rows_of(points: Any) -> Rows:
@@ -89,7 +99,9 @@ class First:
         """Return the features, as many as the larger map has, at the scale of the smaller one."""
         Z, total = self.feature_map(X), self.feature_map.num_frequencies
         scale = jnp.sqrt(total / jnp.asarray(self.kept, Z.dtype))
-        return jnp.where((jnp.arange(Z.shape[1]) % total < self.kept)[None, :], Z * scale, 0)
+        return jnp.where(
+            (jnp.arange(Z.shape[1]) % total < self.kept)[None, :], Z * scale, 0
+        )
 
 
 def ranged(Z: jax.Array) -> jax.Array:

@@ -77,13 +77,19 @@ def search(
     sizes = grid(smallest, largest)
     draws = Draws(trial, eps, work, most, report)
     level = alpha * (1 - LATER)
-    hunt = _Sizes(draws, sizes, delta, target * delta, plan_of(delta, level, patient=False).fewest)
+    hunt = _Sizes(
+        draws, sizes, delta, target * delta, plan_of(delta, level, patient=False).fewest
+    )
     top = len(sizes) - 1
     try:
-        index = hunt.candidate(0 if start is None else min(int(np.searchsorted(sizes, start)), top))
+        index = hunt.candidate(
+            0 if start is None else min(int(np.searchsorted(sizes, start)), top)
+        )
         stage = SEARCH + 1
         while index is not None:
-            upper = attempt(draws, sizes[index], stage, delta, level, patient=index == top)
+            upper = attempt(
+                draws, sizes[index], stage, delta, level, patient=index == top
+            )
             if upper is not None:
                 return Outcome(sizes[index], upper, alpha, "", draws.probes())
             index = hunt.larger(index)
@@ -96,10 +102,16 @@ def search(
 def grid(smallest: int, largest: int) -> tuple[int, ...]:
     """Return `smallest`, `largest` and the whole numbers next to largest * 2^(-k / 8) between them, increasing."""
     if not 1 <= smallest <= largest:
-        raise ValueError(f"sizes must satisfy 1 <= smallest <= largest, got {smallest} and {largest}")
-    steps = np.arange(1 + math.floor(STEPS_PER_DOUBLING * math.log2(largest / smallest)))
+        raise ValueError(
+            f"sizes must satisfy 1 <= smallest <= largest, got {smallest} and {largest}"
+        )
+    steps = np.arange(
+        1 + math.floor(STEPS_PER_DOUBLING * math.log2(largest / smallest))
+    )
     inner = np.rint(largest * 2.0 ** (-steps / STEPS_PER_DOUBLING)).astype(int)
-    return tuple(sorted({smallest, largest, *np.clip(inner, smallest, largest).tolist()}))
+    return tuple(
+        sorted({smallest, largest, *np.clip(inner, smallest, largest).tolist()})
+    )
 
 
 class _Sizes:
@@ -109,8 +121,21 @@ class _Sizes:
     `rate` is the failure probability that is aimed at, and `fewest` the smallest number of draws of an attempt.
     """
 
-    def __init__(self, draws: Draws, sizes: tuple[int, ...], delta: float, rate: float, fewest: int) -> None:
-        self._draws, self._sizes, self._delta, self._rate, self._fewest = draws, sizes, delta, rate, fewest
+    def __init__(
+        self,
+        draws: Draws,
+        sizes: tuple[int, ...],
+        delta: float,
+        rate: float,
+        fewest: int,
+    ) -> None:
+        self._draws, self._sizes, self._delta, self._rate, self._fewest = (
+            draws,
+            sizes,
+            delta,
+            rate,
+            fewest,
+        )
         self._low = -1
         self._high: int | None = None
         self._top = len(sizes) - 1
@@ -145,7 +170,11 @@ class _Sizes:
             if informative and abs(index - high) <= _WINDOW:
                 index = high  # more draws tell as much there, and nothing has to be compiled
             needed = self._fewest * self._draws.cost(self._sizes[high])
-            if needed <= self._draws.left() < needed + self._quick * self._draws.cost(self._sizes[index]):
+            if (
+                needed
+                <= self._draws.left()
+                < needed + self._quick * self._draws.cost(self._sizes[index])
+            ):
                 return high
 
     def larger(self, index: int) -> int | None:
@@ -153,7 +182,9 @@ class _Sizes:
         if index == self._top:
             return None
         self._low = index - 1
-        return min(max(self._wanted(index)[0], index + 1), index + _MOST_STEPS, self._top)
+        return min(
+            max(self._wanted(index)[0], index + 1), index + _MOST_STEPS, self._top
+        )
 
     def _errors(self, index: int) -> list[float]:
         return self._draws.errors.get((self._sizes[index], SEARCH), [])
@@ -165,7 +196,9 @@ class _Sizes:
         for _ in range(self._quick):
             self._draws.draw(size, SEARCH)
             count = len(self._errors(index))
-            if self._draws.failures[size, SEARCH] >= max(2, _smallest_refuted(count, self._delta, level)):
+            if self._draws.failures[size, SEARCH] >= max(
+                2, _smallest_refuted(count, self._delta, level)
+            ):
                 return False
             if count >= _FEWEST:
                 logs = self._draws.logs(size)
@@ -177,9 +210,14 @@ class _Sizes:
     def _jump(self) -> int:
         """Return an index above `low`, by how far the errors are off, and at which an attempt can be afforded."""
         sizes, draws = self._sizes, self._draws
-        factor = float(np.clip(math.exp(2 * draws.logs(sizes[self._low]).mean()), *_JUMPS))
+        factor = float(
+            np.clip(math.exp(2 * draws.logs(sizes[self._low]).mean()), *_JUMPS)
+        )
         least = self._low + 1
-        index = max(int(np.searchsorted(sizes, factor * sizes[self._low], side="right")) - 1, least)
+        index = max(
+            int(np.searchsorted(sizes, factor * sizes[self._low], side="right")) - 1,
+            least,
+        )
         while self._fewest * draws.cost(sizes[index]) > draws.left():
             if index == least:
                 raise OutOfTime
@@ -192,11 +230,19 @@ class _Sizes:
         They are the draws of sizes next to `near` that are not too small, as if errors were size^(-1/2) times a
         lognormal variable; as many of them as that probability allows, rounded up, may be off.
         """
-        window = range(max(self._low + 1, near - _WINDOW), min(near + _WINDOW, self._top) + 1)
-        logs = [self._draws.logs(self._sizes[i]) + math.log(self._sizes[i]) / 2 for i in window]
+        window = range(
+            max(self._low + 1, near - _WINDOW), min(near + _WINDOW, self._top) + 1
+        )
+        logs = [
+            self._draws.logs(self._sizes[i]) + math.log(self._sizes[i]) / 2
+            for i in window
+        ]
         pooled = np.sort(np.concatenate(logs))
         off = math.ceil(self._rate * pooled.size)
-        need = max(pooled.mean() + self._margin * pooled.std(), pooled[max(pooled.size - 1 - off, 0)])
+        need = max(
+            pooled.mean() + self._margin * pooled.std(),
+            pooled[max(pooled.size - 1 - off, 0)],
+        )
         return int(np.searchsorted(np.log(self._sizes) / 2, need)), pooled.size
 
 

@@ -70,13 +70,19 @@ class Classes:
                 f"Classes with a single point among the {len(self.points)} were left out: {_some(self.single)}."
             )
         if self.missing:
-            sentences.append(f"Classes without a point among the {len(self.points)}: {_some(self.missing)}.")
+            sentences.append(
+                f"Classes without a point among the {len(self.points)}: {_some(self.missing)}."
+            )
         if self.coincident:
-            sentences.append(f"{self.coincident} pairs of points of different classes coincide, and were left out.")
+            sentences.append(
+                f"{self.coincident} pairs of points of different classes coincide, and were left out."
+            )
         first, second = np.triu_indices(len(self.names), 1)
         nothing = int(np.isnan(self.separation[first, second]).sum())
         if nothing:
-            sentences.append(f"{nothing} pairs of classes are not separated by the kernel, and have nothing to lose.")
+            sentences.append(
+                f"{nothing} pairs of classes are not separated by the kernel, and have nothing to lose."
+            )
         return " ".join(sentences)
 
 
@@ -135,13 +141,23 @@ class Separation(Goal):
         names, codes, single, missing = self._classes(labels, len(rows.points))
         measure = _means if self.kind == "means" else _nearest
         with jax.enable_x64(True):
-            layout, separation, coincident = measure.prepared(self.kernel, jnp.asarray(rows.points), codes, len(names))
+            layout, separation, coincident = measure.prepared(
+                self.kernel, jnp.asarray(rows.points), codes, len(names)
+            )
         first, second = np.triu_indices(len(names), 1)
         if np.isnan(separation[first, second]).all():
             raise ValueError(
                 "the kernel separates no two classes of these points: there is nothing to keep; try another lengthscale"
             )
-        return Classes(jnp.asarray(rows.inputs), names, single, missing, separation, coincident, layout)
+        return Classes(
+            jnp.asarray(rows.inputs),
+            names,
+            single,
+            missing,
+            separation,
+            coincident,
+            layout,
+        )
 
     def error(self, _key: Any, phi: Any, prepared: Classes) -> float:
         """Return the largest loss; NaN for features that are not finite. The key is not used."""
@@ -183,8 +199,12 @@ class Separation(Goal):
             )
         labels = np.asarray(labels)
         if labels.shape != (num_points,):
-            raise ValueError(f"labels must have shape ({num_points},), one for each point, got {labels.shape}")
-        values, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
+            raise ValueError(
+                f"labels must have shape ({num_points},), one for each point, got {labels.shape}"
+            )
+        values, inverse, counts = np.unique(
+            labels, return_inverse=True, return_counts=True
+        )
         if (counts >= 2).sum() < 2:
             raise ValueError(
                 f"separation needs two classes with at least two points each, got {len(values)} class(es) of at most "
@@ -193,7 +213,9 @@ class Separation(Goal):
         number = np.where(counts >= 2, np.cumsum(counts >= 2) - 1, -1)
         names = [str(value) for value in values]
         return (
-            tuple(name for name, count in zip(names, counts, strict=True) if count >= 2),
+            tuple(
+                name for name, count in zip(names, counts, strict=True) if count >= 2
+            ),
             number[inverse].astype(np.int32),
             tuple(name for name, count in zip(names, counts, strict=True) if count < 2),
             tuple(sorted({str(name) for name in self.classes} - set(names))),

@@ -99,7 +99,9 @@ class Spectral(Goal):
     rank = 512
     """Rows behind a factor of the kernel matrix."""
     name = "spectral"
-    words = "the spectral norm of the error of the kernel matrix, relative to n sup K(x, x)"
+    words = (
+        "the spectral norm of the error of the kernel matrix, relative to n sup K(x, x)"
+    )
 
     def __post_init__(self) -> None:
         """Check what can be checked without points."""
@@ -108,7 +110,9 @@ class Spectral(Goal):
         for name in ("slack", "once"):
             object.__setattr__(self, name, checks.open_unit(name, getattr(self, name)))
         if not 0 < float(kappa(self.kernel)) < math.inf:
-            raise ValueError(f"kernel must have a finite and positive sup K(x, x), got {type(self.kernel).__name__}")
+            raise ValueError(
+                f"kernel must have a finite and positive sup K(x, x), got {type(self.kernel).__name__}"
+            )
 
     def refuses(self, map_name: str) -> str:
         """Return why a map is not meant to keep the kernel matrix, "" for all others."""
@@ -116,7 +120,9 @@ class Spectral(Goal):
             return "Its inner products are those of the kernel weighted by Sigma^3, another matrix than K."
         return ""
 
-    def prepare(self, _key: Any, points: Any, _labels: np.ndarray | None = None) -> Matrix:
+    def prepare(
+        self, _key: Any, points: Any, _labels: np.ndarray | None = None
+    ) -> Matrix:
         """Compute the kernel matrix of points (s, dim) or `Rows` where it can be held; key and labels play no part.
 
         Raises ValueError if points are not a floating matrix.
@@ -146,10 +152,16 @@ class Spectral(Goal):
         scale = n * float(kappa(self.kernel))
         with jax.enable_x64(True):
             points = jnp.asarray(prepared.points)
-            chosen = pivoted_cholesky(key_rows, self.kernel, points, num_landmarks=min(self.rank, n // 2))
-            factor, squares = (np.asarray(part) for part in _factor(self.kernel, points, chosen))
+            chosen = pivoted_cholesky(
+                key_rows, self.kernel, points, num_landmarks=min(self.rank, n // 2)
+            )
+            factor, squares = (
+                np.asarray(part) for part in _factor(self.kernel, points, chosen)
+            )
         kept = jnp.asarray(factor[:, squares > 0.1 * _LEFT * self.eps * scale], dtype)
-        left = self._norm(key_bound, kept, prepared, self.once, _LEFT * self.eps * scale)[1]
+        left = self._norm(
+            key_bound, kept, prepared, self.once, _LEFT * self.eps * scale
+        )[1]
         if not left <= _LEFT * self.eps * scale:
             return prepared
         return replace(prepared, kernel_matrix=None, factor=kept, left=left)
@@ -179,7 +191,14 @@ class Spectral(Goal):
         lower, upper = self._norm(key, Z, prepared, self.slack)
         return max(lower - prepared.left, 0.0) / scale, (upper + prepared.left) / scale
 
-    def _norm(self, key: Any, Z: jax.Array, prepared: Matrix, slack: float, enough: float = 0.0) -> tuple[float, float]:
+    def _norm(
+        self,
+        key: Any,
+        Z: jax.Array,
+        prepared: Matrix,
+        slack: float,
+        enough: float = 0.0,
+    ) -> tuple[float, float]:
         """Return bounds of |K - Z Z'|, of which the upper one is too small with probability `slack`.
 
         They are as close as the class says, unless one of them is on its side of `enough`.
@@ -187,7 +206,9 @@ class Spectral(Goal):
         n = len(Z)
         points, K = prepared.points, prepared.kernel_matrix
         quantile = 2 * float(special.gammaincinv(_PROBES / 2, slack))
-        most = math.ceil(math.acosh(math.sqrt(n * _PROBES / quantile)) / math.acosh(_LOOSENESS))
+        most = math.ceil(
+            math.acosh(math.sqrt(n * _PROBES / quantile)) / math.acosh(_LOOSENESS)
+        )
         most += -most % _STEPS
         basis, mass = _start(key, n, Z.dtype, most)
         diagonal: list[float] = []
@@ -195,26 +216,43 @@ class Spectral(Goal):
         lower = upper = math.nan
         for first in range(0, most, _STEPS):
             with jax.enable_x64(True):
-                basis, steps = _lanczos(self.kernel, Z, points, K, basis, first, num_steps=_STEPS)
-            for part, entries in zip((diagonal, beside), np.asarray(steps, float), strict=True):
+                basis, steps = _lanczos(
+                    self.kernel, Z, points, K, basis, first, num_steps=_STEPS
+                )
+            for part, entries in zip(
+                (diagonal, beside), np.asarray(steps, float), strict=True
+            ):
                 part.extend(entries)
-            lower, upper = _bounds(np.asarray(diagonal), np.asarray(beside), float(mass) / quantile)
+            lower, upper = _bounds(
+                np.asarray(diagonal), np.asarray(beside), float(mass) / quantile
+            )
             if not upper > _CLOSE * lower or upper <= enough or lower > enough > 0:
                 break
         # Of K, once, and of products; in a basis of both (`_within`) also of the features in it: at most 11 were seen.
         roundings = 4 if prepared.factor is None else 64
-        rounding = roundings * float(jnp.finfo(Z.dtype).eps) * len(points) * float(kappa(self.kernel))
+        rounding = (
+            roundings
+            * float(jnp.finfo(Z.dtype).eps)
+            * len(points)
+            * float(kappa(self.kernel))
+        )
         return max(lower - rounding, 0.0), upper + rounding
 
 
 @partial(compiled, static_argnames="dtype")
-def _kernel_matrix(kernel: Any, blocks: jax.Array, points: jax.Array, *, dtype: Any) -> jax.Array:
+def _kernel_matrix(
+    kernel: Any, blocks: jax.Array, points: jax.Array, *, dtype: Any
+) -> jax.Array:
     """Return K for all rows of all blocks: block by block, so that nothing else of its size is ever held."""
-    return lax.map(lambda block: gram(kernel, block, points).astype(dtype), blocks).reshape(-1, points.shape[0])
+    return lax.map(
+        lambda block: gram(kernel, block, points).astype(dtype), blocks
+    ).reshape(-1, points.shape[0])
 
 
 @compiled
-def _factor(kernel: Any, points: jax.Array, chosen: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _factor(
+    kernel: Any, points: jax.Array, chosen: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return features with the span of some rows, (n, rank), in orthogonal columns, and the squares of their norms."""
     values, vectors = jnp.linalg.eigh(gram(kernel, chosen))
     kept = values > 1e-10 * values[-1]
@@ -252,11 +290,15 @@ def _norm(Z: jax.Array, kernel_matrix: jax.Array) -> jax.Array:
 
 
 @partial(compiled, static_argnums=(1, 2, 3))
-def _start(key: jax.Array, n: int, dtype: Any, most: int) -> tuple[jax.Array, jax.Array]:
+def _start(
+    key: jax.Array, n: int, dtype: Any, most: int
+) -> tuple[jax.Array, jax.Array]:
     """Return room for the blocks of all steps, (most + 1, n r), the first of which is G / |G|_F, and |G|_F^2."""
     start = normal_rows(key, _PROBES, n, dtype).T.reshape(-1)
     mass = jnp.sum(start * start)
-    return jnp.zeros((most + 1, start.size), dtype).at[0].set(start / jnp.sqrt(mass)), mass
+    return jnp.zeros((most + 1, start.size), dtype).at[0].set(
+        start / jnp.sqrt(mass)
+    ), mass
 
 
 @partial(compiled, static_argnames="num_steps")
@@ -281,10 +323,14 @@ def _lanczos(
             exact = matmul(kernel_matrix, V)[:n]
         else:
             assert points is not None
-            exact = gram_matmul(kernel, points, None, V.astype(points.dtype)).astype(V.dtype)
+            exact = gram_matmul(kernel, points, None, V.astype(points.dtype)).astype(
+                V.dtype
+            )
         return exact - matmul(Z, matmul(V.T, Z).T)  # V' Z, as Z' V would copy Z
 
-    def step(basis: jax.Array, j: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    def step(
+        basis: jax.Array, j: jax.Array
+    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         image = apply(basis[j].reshape(n, _PROBES)).reshape(-1)
         along = matmul(basis, image[:, None])
         image = image - matmul(along.T, basis)[0]
@@ -296,7 +342,9 @@ def _lanczos(
     return lax.scan(step, basis, first + jnp.arange(num_steps))
 
 
-def _bounds(diagonal: np.ndarray, beside: np.ndarray, most: float) -> tuple[float, float]:
+def _bounds(
+    diagonal: np.ndarray, beside: np.ndarray, most: float
+) -> tuple[float, float]:
     """Return the largest Ritz value in size, and the largest |x| at which the p_j(x)^2 sum to at most `most` >= 1.
 
     `diagonal` and `beside` are those of x p_j = beside_j p_{j+1} + diagonal_j p_j + beside_{j-1} p_{j-1}.
@@ -314,7 +362,11 @@ def _bounds(diagonal: np.ndarray, beside: np.ndarray, most: float) -> tuple[floa
     def total(x: float) -> float:
         before, now, result = 0.0, 1.0, 1.0
         for j, size in enumerate(beside):
-            before, now = now, ((x - diagonal[j]) * now - (beside[j - 1] * before if j else 0.0)) / size
+            before, now = (
+                now,
+                ((x - diagonal[j]) * now - (beside[j - 1] * before if j else 0.0))
+                / size,
+            )
             result += now * now
             if result > most:
                 break
@@ -327,6 +379,10 @@ def _bounds(diagonal: np.ndarray, beside: np.ndarray, most: float) -> tuple[floa
             inside, gap = gap, 2 * gap
         for _ in range(30):
             middle = (inside + gap) / 2
-            inside, gap = (middle, gap) if total(end + outward * middle) <= most else (inside, middle)
+            inside, gap = (
+                (middle, gap)
+                if total(end + outward * middle) <= most
+                else (inside, middle)
+            )
         upper = max(upper, abs(float(end + outward * gap)))
     return lower, upper

@@ -25,13 +25,20 @@ def planned(make: Callable[[], T]) -> tuple[T | None, str]:
         return None, str(error)
 
 
-def smallest(statement: Callable[[int], Bound], eps: float, delta: float) -> tuple[int, str]:
+def smallest(
+    statement: Callable[[int], Bound], eps: float, delta: float
+) -> tuple[int, str]:
     """Return the smallest size for which a statement gives an error of at most eps, and its source."""
 
     def judged(size: int) -> Bound:
         bound = statement(size)
         # exp(-log(1 / delta)) may round to the other side of delta.
-        return Bound(bound.value, bound.probability + 1e-12, bound.valid and bound.value <= eps, bound.source)
+        return Bound(
+            bound.value,
+            bound.probability + 1e-12,
+            bound.valid and bound.value <= eps,
+            bound.source,
+        )
 
     size = smallest_size(judged, delta)
     return (LARGEST if size is None else size), statement(size or 1).source
@@ -46,15 +53,22 @@ def needed_landmarks(facts: Facts, eps: float, delta: float) -> int | None:
 
     def certificate(n: int) -> Bound:
         d = max(n // LANDMARKS_A_FEATURE, 1)
-        bound = sketching.inner_products_every_n(**moments, n=n, d=d, tau=math.log(4 / delta) + 1e-12)
+        bound = sketching.inner_products_every_n(
+            **moments, n=n, d=d, tau=math.log(4 / delta) + 1e-12
+        )
         return Bound(
-            bound.value, bound.probability, bound.valid and bound.value <= eps * facts.op_norm**3, bound.source
+            bound.value,
+            bound.probability,
+            bound.valid and bound.value <= eps * facts.op_norm**3,
+            bound.source,
         )
 
     return smallest_size(certificate, delta)
 
 
-def share_of_pairs(facts: Facts, low: float = 0.0, high: float = math.inf) -> float | None:
+def share_of_pairs(
+    facts: Facts, low: float = 0.0, high: float = math.inf
+) -> float | None:
     """Return about the share of the counted pairs at distances within [low, high), or None where none was counted."""
     if not facts.has_pairs:
         return None

@@ -68,9 +68,13 @@ class Table:
         """
         indices = np.asarray(indices)
         if indices.ndim != 1 or (len(indices) and indices.dtype.kind not in "iu"):
-            raise ValueError(f"indices must be a vector of whole numbers, got shape {indices.shape}, {indices.dtype}")
+            raise ValueError(
+                f"indices must be a vector of whole numbers, got shape {indices.shape}, {indices.dtype}"
+            )
         if len(indices) and not 0 <= indices.min() <= indices.max() < self.rows:
-            raise ValueError(f"indices must lie within 0 and {self.rows - 1}, got {indices.min()} to {indices.max()}")
+            raise ValueError(
+                f"indices must lie within 0 and {self.rows - 1}, got {indices.min()} to {indices.max()}"
+            )
         order = np.argsort(indices, kind="stable")
         out = np.empty((len(indices), self.dim), self._checked_dtype(dtype, raw))
         for part in slices(len(indices), self.dim):
@@ -86,7 +90,9 @@ class Table:
         for start in range(0, self.rows, size):
             out = np.empty((min(size, self.rows - start), self.dim), kind)
             for part in slices(len(out), self.dim):
-                out[part] = self._finished(self._view.rows_from(start + part.start, start + part.stop))
+                out[part] = self._finished(
+                    self._view.rows_from(start + part.start, start + part.stop)
+                )
             yield out
 
     def fits(self, dtype: Any) -> bool:
@@ -98,7 +104,11 @@ class Table:
         return features.TableMap(phi, self.columns, self.layouts)
 
     def _finished(self, block: np.ndarray) -> np.ndarray:
-        return (block.astype(np.float64) - self.mean) / self.scale if self.standardized else block
+        return (
+            (block.astype(np.float64) - self.mean) / self.scale
+            if self.standardized
+            else block
+        )
 
     def _checked_dtype(self, dtype: Any, raw: bool = False) -> np.dtype:
         kind = np.dtype(dtype)
@@ -107,7 +117,11 @@ class Table:
         if (raw or not self.standardized) and not self.fits(kind):
             raise DataError(
                 f"{self.source}: values up to {self._largest:.3g} do not fit into {kind}; "
-                + ("use float64" if self.standardized else "standardise the columns or use float64")
+                + (
+                    "use float64"
+                    if self.standardized
+                    else "standardise the columns or use float64"
+                )
             )
         return kind
 
@@ -156,20 +170,30 @@ class View:
     def rows_at(self, indices: np.ndarray) -> np.ndarray:
         """Return rows by number."""
         at = indices if self.chosen is None else self.chosen[indices]
-        return self.array[at] if self.columns is None else self.array[at[:, None], self.columns]
+        return (
+            self.array[at]
+            if self.columns is None
+            else self.array[at[:, None], self.columns]
+        )
 
     def transposed(self) -> Iterator[np.ndarray]:
         """Yield all rows in blocks (dim, size) of float64, copies that may be overwritten."""
         for part in slices(self.rows, self.dim):
             look("the table", self.until)
-            with np.errstate(over="ignore"):  # what does not fit into float64 counts as infinite
-                yield np.array(self.rows_from(part.start, part.stop).T, np.float64, order="C")
+            with np.errstate(
+                over="ignore"
+            ):  # what does not fit into float64 counts as infinite
+                yield np.array(
+                    self.rows_from(part.start, part.stop).T, np.float64, order="C"
+                )
 
     def restricted(self, positions: np.ndarray) -> View:
         """Return the view of some of its columns, by position."""
         if len(positions) == self.dim:
             return self
-        return replace(self, columns=positions if self.columns is None else self.columns[positions])
+        return replace(
+            self, columns=positions if self.columns is None else self.columns[positions]
+        )
 
 
 @dataclass(frozen=True)
@@ -184,7 +208,9 @@ class Moments:
     high: np.ndarray
 
     def of(self, positions: np.ndarray) -> Moments:
-        return Moments(*(getattr(self, name)[positions] for name in self.__dataclass_fields__))
+        return Moments(
+            *(getattr(self, name)[positions] for name in self.__dataclass_fields__)
+        )
 
 
 def slices(rows: int, dim: int) -> Iterator[slice]:
@@ -209,7 +235,9 @@ def moments_of(view: View) -> Moments:
             size = block.shape[1]
             np.minimum(low, block.min(axis=1), out=low)  # NaN stays
             np.maximum(high, block.max(axis=1), out=high)
-            for i in np.flatnonzero(~np.isfinite(block.sum(axis=1))):  # or a sum that overflows
+            for i in np.flatnonzero(
+                ~np.isfinite(block.sum(axis=1))
+            ):  # or a sum that overflows
                 nan[i] += np.count_nonzero(np.isnan(block[i]))
                 infinite[i] += np.count_nonzero(np.isinf(block[i]))
             centre = block.mean(axis=1)
@@ -220,13 +248,17 @@ def moments_of(view: View) -> Moments:
             rows += size
             mean += step * (size / rows)
             squares += own + step**2 * (size * (rows - size) / rows)
-        squares = np.maximum(squares, (high - low) ** 2 / 2)  # at least that of the two ends, were it not for rounding
+        squares = np.maximum(
+            squares, (high - low) ** 2 / 2
+        )  # at least that of the two ends, were it not for rounding
     return Moments(nan, infinite, mean, np.sqrt(squares / rows), low, high)
 
 
 def complete_rows(view: View, classes: np.ndarray | None) -> np.ndarray:
     """Return the rows without NaN and infinite cells, and with a label."""
-    whole = np.concatenate([np.isfinite(block).all(axis=0) for block in view.transposed()])
+    whole = np.concatenate(
+        [np.isfinite(block).all(axis=0) for block in view.transposed()]
+    )
     return np.flatnonzero(whole if classes is None else whole & (classes >= 0))
 
 
@@ -237,14 +269,22 @@ def copies(view: View, moments: Moments) -> dict[int, int]:
     """
     groups: dict[bytes, list[int]] = {}
     for i in range(view.dim):
-        groups.setdefault(np.array([moments.low[i], moments.high[i], moments.mean[i]]).tobytes(), []).append(i)
-    suspected = np.array(sorted(i for group in groups.values() if len(group) > 1 for i in group), np.int64)
+        groups.setdefault(
+            np.array([moments.low[i], moments.high[i], moments.mean[i]]).tobytes(), []
+        ).append(i)
+    suspected = np.array(
+        sorted(i for group in groups.values() if len(group) > 1 for i in group),
+        np.int64,
+    )
     digests = [hashlib.blake2b(digest_size=32) for _ in suspected]
     for block in view.restricted(suspected).transposed() if len(suspected) else ():
         for digest, column in zip(digests, block + 0.0, strict=True):  # -0.0 equals 0.0
             digest.update(column)
     firsts: dict[bytes, int] = {}
-    equal = {int(i): firsts.setdefault(digest.digest(), int(i)) for i, digest in zip(suspected, digests, strict=True)}
+    equal = {
+        int(i): firsts.setdefault(digest.digest(), int(i))
+        for i, digest in zip(suspected, digests, strict=True)
+    }
     return {i: first for i, first in equal.items() if i != first}
 
 

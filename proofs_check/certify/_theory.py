@@ -20,31 +20,49 @@ def demands(facts: Facts, request: Request, rounding: Rounding = EXACT) -> list[
     """
     if request.goal == "clustering":
         return [_clustering(name) for name in NAMES]
-    of = {"distance": _distance, "spectral": spectral, "separation": _separation}[request.goal]
+    of = {"distance": _distance, "spectral": spectral, "separation": _separation}[
+        request.goal
+    ]
     return [demand for name in NAMES for demand in of(name, facts, request, rounding)]
 
 
-def _distance(name: str, facts: Facts, request: Request, rounding: Rounding) -> Iterator[Demand]:
+def _distance(
+    name: str, facts: Facts, request: Request, rounding: Rounding
+) -> Iterator[Demand]:
     if name != "paired_fourier":
         yield Demand(name, "none", _NO_DISTANCE[name])
     elif not isinstance(facts.kernel, kernels.Gaussian):
-        yield Demand(name, "chen2016, Theorem 4.1", _NOT_GAUSSIAN.format(type(facts.kernel).__name__))
+        yield Demand(
+            name,
+            "chen2016, Theorem 4.1",
+            _NOT_GAUSSIAN.format(type(facts.kernel).__name__),
+        )
     else:
         promise = f"keep their kernel distance to a relative error of {request.eps:g}"
         yield from _relative(facts, request.eps, request.delta, promise, rounding)
 
 
-def _relative(facts: Facts, eps: float, delta: float, promise: str, rounding: Rounding) -> Iterator[Demand]:
+def _relative(
+    facts: Facts, eps: float, delta: float, promise: str, rounding: Rounding
+) -> Iterator[Demand]:
     """Yield the demands on paired features of the Gaussian kernel: for any points, for a ball, for these points."""
     name, rows, total = "paired_fourier", facts.rows, facts.rows * (facts.rows - 1) // 2
     if refusal := lost(name, eps, rounding.pairs, rounding.dtype):
         yield refusal
         return
 
-    def demand(source: str, words: str, worst_case: bool = True, **sizes: Any) -> Demand:
+    def demand(
+        source: str, words: str, worst_case: bool = True, **sizes: Any
+    ) -> Demand:
         found, why = planned(lambda: plan.fourier(eps - rounding.pairs, delta, **sizes))
         if found is None:
-            return Demand(name, source, f"No size below 2^53 is certified: {why}.", None, worst_case)
+            return Demand(
+                name,
+                source,
+                f"No size below 2^53 is certified: {why}.",
+                None,
+                worst_case,
+            )
         return Demand(name, found.source, words, found.num_frequencies, worst_case)
 
     words = f"All {total:,} pairs of any {rows:,} points, of any dimension, {promise}, together."
@@ -116,14 +134,22 @@ def _clustering(name: str) -> Demand:
     return Demand(name, "none", words)
 
 
-def _separation(name: str, facts: Facts, request: Request, rounding: Rounding) -> Iterator[Demand]:
+def _separation(
+    name: str, facts: Facts, request: Request, rounding: Rounding
+) -> Iterator[Demand]:
     points = request.separation == "points"
     if name == "kernel_jl":
         yield _kernel_jl(facts, request)
-    elif name == "paired_fourier" and points and isinstance(facts.kernel, kernels.Gaussian):
+    elif (
+        name == "paired_fourier"
+        and points
+        and isinstance(facts.kernel, kernels.Gaussian)
+    ):
         root = math.sqrt(1 - request.eps)
         relative = (1 - root) / (1 + root)  # 1 - ((1 - r) / (1 + r))^2 = eps
-        promise = f"keep their kernel distance to {relative:.2g}, hence {1 - request.eps:g}"
+        promise = (
+            f"keep their kernel distance to {relative:.2g}, hence {1 - request.eps:g}"
+        )
         yield from _relative(facts, relative, request.delta, promise, rounding)
     else:
         words = (
@@ -138,7 +164,11 @@ def _kernel_jl(facts: Facts, request: Request) -> Demand:
     source = "Theorem E and Example 2 (corrected) of docs/theory/kpotufe2020.md"
     landmarks = needed_landmarks(facts, request.eps, request.delta)
     if landmarks is None:
-        return Demand("kernel_jl", source, "No number of landmarks below 2^53 makes the error small enough.")
+        return Demand(
+            "kernel_jl",
+            source,
+            "No number of landmarks below 2^53 makes the error small enough.",
+        )
     words = (
         f"For |<h, Sigma_n^3 h> - <h, Sigma^3 h>| <= {request.eps:g} op_norm^3 |h|^2 it would need n = {landmarks:,} "
         f"landmarks and d = {-(-landmarks // LANDMARKS_A_FEATURE):,} features; the table has {facts.rows:,} rows. "

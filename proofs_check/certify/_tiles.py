@@ -72,7 +72,14 @@ def _distances(kernel: Any, X: jax.Array, Y: jax.Array) -> jax.Array:
 
 
 @compiled
-def reach_of(kernel: Any, X: jax.Array, moved: jax.Array, middle: jax.Array, eps: Any, rounding: Any) -> Reach:
+def reach_of(
+    kernel: Any,
+    X: jax.Array,
+    moved: jax.Array,
+    middle: jax.Array,
+    eps: Any,
+    rounding: Any,
+) -> Reach:
     """Return what rounding does to a point of a block.
 
     The rounding of a feature is that of its number, eps(dtype) sqrt(K(x, x)) in all, and that of the coordinates of
@@ -81,18 +88,27 @@ def reach_of(kernel: Any, X: jax.Array, moved: jax.Array, middle: jax.Array, eps
     centred points, eps |x|^2, or the squared distance from x to x (1 + sqrt(eps)).
     """
     tiny = float(np.finfo(np.float64).eps)
-    spread = jnp.mean(_distances(kernel, X, middle), axis=1) - jnp.mean(_distances(kernel, middle, middle)) / 2
+    spread = (
+        jnp.mean(_distances(kernel, X, middle), axis=1)
+        - jnp.mean(_distances(kernel, middle, middle)) / 2
+    )
     size = jax.vmap(lambda point: kernel(point, point))(X)
     centred = X - jnp.mean(middle, axis=0, keepdims=True)
     half = kernel_distance(kernel, X, X + math.sqrt(tiny) * centred)
     exact = half * half + tiny * size
     relative = jnp.sqrt(size) * rounding + kernel_distance(kernel, X, moved)
-    return Reach(jnp.maximum(spread, 0), exact * KERNEL_CANCELLATION / eps, relative / eps)
+    return Reach(
+        jnp.maximum(spread, 0), exact * KERNEL_CANCELLATION / eps, relative / eps
+    )
 
 
 @compiled
 def tile_of(
-    kernel: Any, first: tuple[jax.Array, Reach, Any], second: tuple[jax.Array, Reach, Any], last: Any, factor: Any
+    kernel: Any,
+    first: tuple[jax.Array, Reach, Any],
+    second: tuple[jax.Array, Reach, Any],
+    last: Any,
+    factor: Any,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return squared distances of the pairs that a product resolves, NaN elsewhere; the others; the largest share."""
     (X, x, row), (Y, y, col) = first, second
@@ -105,13 +121,25 @@ def tile_of(
 
     rounding = both(x.rounding, y.rounding)
     least = jnp.maximum(both(x.exact, y.exact), rounding**2)
-    product = counted & (squared >= jnp.maximum(least, factor * both(x.spread, y.spread))) & (squared > 0)
-    share = jnp.max(jnp.where(product, rounding / jnp.sqrt(jnp.where(product, squared, 1)), 0))
-    return jnp.where(product, squared, jnp.nan).astype(jnp.float32), counted & ~product, share
+    product = (
+        counted
+        & (squared >= jnp.maximum(least, factor * both(x.spread, y.spread)))
+        & (squared > 0)
+    )
+    share = jnp.max(
+        jnp.where(product, rounding / jnp.sqrt(jnp.where(product, squared, 1)), 0)
+    )
+    return (
+        jnp.where(product, squared, jnp.nan).astype(jnp.float32),
+        counted & ~product,
+        share,
+    )
 
 
 @compiled
-def direct(kernel: Any, X: jax.Array, Y: jax.Array, i: jax.Array, j: jax.Array) -> jax.Array:
+def direct(
+    kernel: Any, X: jax.Array, Y: jax.Array, i: jax.Array, j: jax.Array
+) -> jax.Array:
     return kernel_distance(kernel, X[i], Y[j])
 
 
@@ -129,11 +157,15 @@ def centred(Z: jax.Array, mean: jax.Array, *, dtype: Any) -> Centred:
     return A, jnp.sum(A * A, axis=1)
 
 
-def all_ratios(first: Centred, second: Centred, squared: jax.Array, at: tuple[int, int]) -> Ratios:
+def all_ratios(
+    first: Centred, second: Centred, squared: jax.Array, at: tuple[int, int]
+) -> Ratios:
     """Return the ratios of all pairs of two blocks of these numbers."""
     within = np.arange(len(squared))
     rows, cols = (number * len(squared) + within for number in at)
-    return Ratios(by_product(first, second, squared), squared, 0.5, rows[:, None], cols[None, :])
+    return Ratios(
+        by_product(first, second, squared), squared, 0.5, rows[:, None], cols[None, :]
+    )
 
 
 @compiled
@@ -143,10 +175,19 @@ def by_product(first: Centred, second: Centred, squared: jax.Array) -> jax.Array
     return _over(images, squared)
 
 
-def some_ratios(first: Centred, second: Centred, squared: jax.Array, at: tuple[int, int], i: Any, j: Any) -> Ratios:
+def some_ratios(
+    first: Centred,
+    second: Centred,
+    squared: jax.Array,
+    at: tuple[int, int],
+    i: Any,
+    j: Any,
+) -> Ratios:
     """Return the ratios of some pairs of two blocks of these numbers."""
     ratios, measured = by_inner_products(first, second, squared, i, j)
-    return Ratios(ratios, measured, 0.5, at[0] * len(squared) + i, at[1] * len(squared) + j)
+    return Ratios(
+        ratios, measured, 0.5, at[0] * len(squared) + i, at[1] * len(squared) + j
+    )
 
 
 @compiled
@@ -159,7 +200,9 @@ def by_inner_products(
 
 
 @compiled
-def by_difference(Z: jax.Array, W: jax.Array, i: jax.Array, j: jax.Array, distances: jax.Array) -> jax.Array:
+def by_difference(
+    Z: jax.Array, W: jax.Array, i: jax.Array, j: jax.Array, distances: jax.Array
+) -> jax.Array:
     difference = Z[i].astype(jnp.float64) - W[j].astype(jnp.float64)
     ratios = _over(jnp.sqrt(_sums(difference * difference)), distances)
     return (ratios * ratios).astype(jnp.float32)

@@ -27,7 +27,9 @@ class Trials:
     randomness but that of the map which is recommended.
     """
 
-    def __init__(self, key: Any, table: Table, kernel: Any, goal: Goal, dtype: str) -> None:
+    def __init__(
+        self, key: Any, table: Table, kernel: Any, goal: Goal, dtype: str
+    ) -> None:
         self.table = table
         self.kernel = kernel
         self.goal = goal
@@ -44,17 +46,27 @@ class Trials:
         count = family.num_points(size)
         points = None
         if count:
-            points = checks.as_array("rows", self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
+            points = checks.as_array(
+                "rows",
+                self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype),
+            )
         make = family.first if shared and family.first is not None else family.draw
-        phi = make(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+        phi = make(
+            key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size)
+        )
         # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
         # dtype, and one that is saved in that dtype can be loaded without the switch.
         phi = jax.tree.map(partial(_single, dtype=self.dtype), phi)
         if not self.table.standardized:
             return phi
-        return features.standardized(phi, *(jnp.asarray(x, self.dtype) for x in (self.table.mean, self.table.scale)))
+        return features.standardized(
+            phi,
+            *(jnp.asarray(x, self.dtype) for x in (self.table.mean, self.table.scale)),
+        )
 
-    def trial(self, family: Family, sample: int | None, attempt: int = 0) -> Callable[[int, Any, int], float]:
+    def trial(
+        self, family: Family, sample: int | None, attempt: int = 0
+    ) -> Callable[[int, Any, int], float]:
         """Return (size, stage, number) -> error of a fresh map, on all rows or on a fresh sample of `sample` rows.
 
         The draws of different attempts are independent.
@@ -64,12 +76,20 @@ class Trials:
             key = self._named(family.name, sample, attempt, stage, size)
             key_map, key_sample, key_error = _split(key, 3, number)
             try:
-                prepared = self.all_rows() if sample is None else self.sample(key_sample, sample)
+                prepared = (
+                    self.all_rows()
+                    if sample is None
+                    else self.sample(key_sample, sample)
+                )
             except ValueError:
                 if sample is None:
                     raise  # the data do not fit the goal
                 return math.nan  # this sample does not, such as one without two classes: the draw has failed
-            return float(self.goal.error(key_error, self.draw(family, size, key_map, shared=True), prepared))
+            return float(
+                self.goal.error(
+                    key_error, self.draw(family, size, key_map, shared=True), prepared
+                )
+            )
 
         return error
 
@@ -80,10 +100,14 @@ class Trials:
 
     def map_bytes(self, family: Family, size: int) -> int:
         """Return the bytes of the arrays of a map, which is not drawn."""
-        points = jax.ShapeDtypeStruct((family.num_points(size), self.table.dim), self.dtype)
+        points = jax.ShapeDtypeStruct(
+            (family.num_points(size), self.table.dim), self.dtype
+        )
 
         def draw(key: Any, points: Any) -> Any:
-            return family.draw(key, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+            return family.draw(
+                key, self.kernel, points, self.table.dim, self.dtype, family.sizes(size)
+            )
 
         leaves = jax.tree.leaves(jax.eval_shape(draw, self._named("bytes"), points))
         return sum(leaf.size for leaf in leaves) * np.dtype(self.dtype).itemsize
@@ -95,16 +119,26 @@ class Trials:
     def all_rows(self) -> Any:
         """Return what the goal prepares of all rows."""
         if self._all is None:
-            prepared = self._prepared(self._named("all rows"), np.arange(self.table.rows))
+            prepared = self._prepared(
+                self._named("all rows"), np.arange(self.table.rows)
+            )
             lasting = getattr(self.goal, "lasting", None)
-            self._all = prepared if lasting is None else lasting(self._named("lasting"), prepared)
+            self._all = (
+                prepared
+                if lasting is None
+                else lasting(self._named("lasting"), prepared)
+            )
         return self._all
 
     def sample(self, key: Any, count: int) -> Any:
         """Return what the goal prepares of `count` rows, drawn independently, so that a row may be there twice."""
         key_rows, key_goal = _split(key, 2)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key_rows)).ravel().tolist())
-        return self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
+        rng = np.random.default_rng(
+            np.asarray(jax.random.key_data(key_rows)).ravel().tolist()
+        )
+        return self._prepared(
+            key_goal, np.sort(rng.integers(self.table.rows, size=count))
+        )
 
     def _prepared(self, key: Any, rows: np.ndarray) -> Any:
         labels = None if self.table.labels is None else self.table.labels[rows]

@@ -15,7 +15,12 @@ EIGEN = 1e-9
 """Reference seconds of an eigendecomposition, over the cube of its size."""
 TRIAL = 4e-3
 """Reference seconds of a trial of a few rows."""
-PAIR = {"distance": 1e-8, "spectral": 1.5e-8, "clustering": 1.2e-7, "separation": 1.5e-8}
+PAIR = {
+    "distance": 1e-8,
+    "spectral": 1.5e-8,
+    "clustering": 1.2e-7,
+    "separation": 1.5e-8,
+}
 """Reference seconds of a pair of rows in a trial, by goal; twice that for what the exact kernel says of it."""
 PRODUCT = 1.5e-11
 """Reference seconds of a pair of rows and a feature in a trial."""
@@ -25,7 +30,12 @@ LASTING = 10.0
 """What lasts for all draws takes as many times as long to prepare as what serves one, about."""
 FACTORED = 3e-9
 """Reference seconds of a row and a column, of features or of what stands for the kernel matrix, in a trial."""
-MOST_ROWS = {"distance": LARGEST_SAMPLE, "spectral": LARGEST_SAMPLE, "clustering": 2_000, "separation": 4_000}
+MOST_ROWS = {
+    "distance": LARGEST_SAMPLE,
+    "spectral": LARGEST_SAMPLE,
+    "clustering": 2_000,
+    "separation": 4_000,
+}
 """The most rows that a trial looks at."""
 FEWEST_ROWS = 200
 
@@ -37,7 +47,9 @@ def seconds_per_million(family: Family, size: int, dim: int) -> float:
     if not frequencies:
         landmarks = sizes["num_landmarks"]
         return 1e6 * landmarks * (ENTRY + (dim + kept) * MULTIPLY)
-    one = dim * MULTIPLY if family.name != "fastfood" else math.log2(2 * dim) * BUTTERFLY
+    one = (
+        dim * MULTIPLY if family.name != "fastfood" else math.log2(2 * dim) * BUTTERFLY
+    )
     per_frequency = 1 if family.name == "shifted_fourier" else 2
     pca = per_frequency * kept * MULTIPLY if "num_points" in sizes else 0.0
     return 1e6 * frequencies * (one + per_frequency * COSINE + pca)
@@ -53,19 +65,37 @@ def preparing(goal: str, rows: int, dim: int) -> float:
     return TRIAL + rows**2 * (PAIR[goal] + dim * MULTIPLY)
 
 
-def trial(goal: str, family: Family, size: int, rows: int, dim: int, *, rank: int | None = None) -> float:
+def trial(
+    goal: str,
+    family: Family,
+    size: int,
+    rows: int,
+    dim: int,
+    *,
+    rank: int | None = None,
+) -> float:
     """Return the reference seconds of one draw of a map and its error on so many rows.
 
     With a `rank`, as many columns are expected to stand for the kernel matrix of all rows, where that saves time.
     """
     features, points = family.num_features(size), family.num_points(size)
     frequencies = family.sizes(size).get("num_frequencies", 0)
-    drawn = EIGEN * points**3 if not frequencies else 4 * points * 2 * frequencies * features * MULTIPLY
+    drawn = (
+        EIGEN * points**3
+        if not frequencies
+        else 4 * points * 2 * frequencies * features * MULTIPLY
+    )
     measured = preparing(goal, rows, dim) + rows**2 * features * PRODUCT
-    return drawn + (measured if rank is None else min(measured, TRIAL + rows * (rank + features) * FACTORED))
+    return drawn + (
+        measured
+        if rank is None
+        else min(measured, TRIAL + rows * (rank + features) * FACTORED)
+    )
 
 
-def ladder(goal: str, rows: int, takes: Callable[[int], float], seconds: float) -> list[int | None]:
+def ladder(
+    goal: str, rows: int, takes: Callable[[int], float], seconds: float
+) -> list[int | None]:
     """Return the numbers of rows that trials look at, each four times the one before; None stands for all of them.
 
     The last is as many as a trial can look at, and the first the largest at which one `takes` no more than `seconds`.

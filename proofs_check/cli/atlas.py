@@ -22,10 +22,20 @@ STORED = "atlas.json"
 def main(argv: Sequence[str] | None = None) -> int:
     """Write what the atlas needs of a run, and the errata, into the documentation; print what was written."""
     parser = Parser(
-        prog=PROG, description=f"Write DIR/errata.md, and from the report of a run DIR/{STORED}.", allow_abbrev=False
+        prog=PROG,
+        description=f"Write DIR/errata.md, and from the report of a run DIR/{STORED}.",
+        allow_abbrev=False,
     )
-    parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="the folder of a run; without: the errata")
-    parser.add_argument("--docs", type=Path, default=Path("docs"), metavar="DIR", help="default: docs")
+    parser.add_argument(
+        "run",
+        nargs="?",
+        type=Path,
+        metavar="RUN",
+        help="the folder of a run; without: the errata",
+    )
+    parser.add_argument(
+        "--docs", type=Path, default=Path("docs"), metavar="DIR", help="default: docs"
+    )
     try:
         options = parser.parse_args(argv)
         if not options.docs.is_dir():
@@ -48,7 +58,8 @@ def _stored(report: Mapping[str, Any]) -> str:
     """Return the evidence of a report as JSON, a line a claim, so that a comparison shows what changed."""
     stored = atlas.evidence_of(report)
     claims = ",\n".join(
-        f" {json.dumps(name)}: {json.dumps(evidence)}" for name, evidence in stored.pop("claims").items()
+        f" {json.dumps(name)}: {json.dumps(evidence)}"
+        for name, evidence in stored.pop("claims").items()
     )
     head = json.dumps(stored, indent=1, allow_nan=False).removesuffix("\n}")
     return f'{head},\n "claims": {{\n{claims}\n }}\n}}\n'
@@ -59,8 +70,13 @@ def build(docs: Path) -> None:
     request.set_precision("float64")
     claims = register.claims()
     run = documents.read_json(docs / STORED)
-    pages = {f"atlas/{name}": text for name, text in atlas.files(run, claims, errata.anchors(claims)).items()}
-    pages["theory/inventory.md"] = errata.inventory({paper: register.entries(paper) for paper in register.PAPERS})
+    pages = {
+        f"atlas/{name}": text
+        for name, text in atlas.files(run, claims, errata.anchors(claims)).items()
+    }
+    pages["theory/inventory.md"] = errata.inventory(
+        {paper: register.entries(paper) for paper in register.PAPERS}
+    )
     (docs / "atlas").mkdir(exist_ok=True)
     for name, text in pages.items():
         if not files.holds(docs / name, text):  # or Sphinx would read it anew

@@ -35,15 +35,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("claim", metavar="CLAIM", nargs="?", help="the id of a claim, such as ghashami2016:lem3.5")
-    parser.add_argument("--claims", metavar="FILE", action="append", default=[], help="those of your own Python file")
     parser.add_argument(
-        "--form", choices=("printed", "corrected", "both"), default="both", help="which form (default: both)"
+        "claim",
+        metavar="CLAIM",
+        nargs="?",
+        help="the id of a claim, such as ghashami2016:lem3.5",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="INT", help="a whole number from 0 on (default: 0)")
-    parser.add_argument("--restarts", type=int, default=32, metavar="INT", help="random starts (default: 32)")
-    parser.add_argument("--steps", type=int, default=300, metavar="INT", help="steps of each (default: 300)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found into a new file")
+    parser.add_argument(
+        "--claims",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="those of your own Python file",
+    )
+    parser.add_argument(
+        "--form",
+        choices=("printed", "corrected", "both"),
+        default="both",
+        help="which form (default: both)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="INT",
+        help="a whole number from 0 on (default: 0)",
+    )
+    parser.add_argument(
+        "--restarts",
+        type=int,
+        default=32,
+        metavar="INT",
+        help="random starts (default: 32)",
+    )
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=300,
+        metavar="INT",
+        help="steps of each (default: 300)",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write what was found into a new file"
+    )
 
 
 def command(options: argparse.Namespace) -> int:
@@ -53,29 +87,52 @@ def command(options: argparse.Namespace) -> int:
     """
     for name, least in (("seed", 0), ("restarts", 1), ("steps", 1)):
         if getattr(options, name) < least:
-            raise UsageError(f"--{name} must be at least {least}, got {getattr(options, name)}")
+            raise UsageError(
+                f"--{name} must be at least {least}, got {getattr(options, name)}"
+            )
     if options.json is not None and options.json.exists():
         raise UsageError(f"--json {options.json} exists; choose a new file")
     if options.json is not None and not options.json.parent.is_dir():
         raise UsageError(f"--json {options.json} is in no folder; make it first")
     with jax.enable_x64(True), own.blamed(options.claims):
         claims = own.claims_of(options.claims) if options.claims else []
-        known = [claim.target for claim in claims if claim.target is not None] if claims else targets.targets()
+        known = (
+            [claim.target for claim in claims if claim.target is not None]
+            if claims
+            else targets.targets()
+        )
         if options.claim is None:
             _list(known)
             return 0
         chosen = _choose(known, options.claim, options.form)
         told = {claim.id: claim.printed.expect for claim in claims}
-        expected = {target.form: told.get(target.claim) or _expected(target) for target in chosen}
+        expected = {
+            target.form: told.get(target.claim) or _expected(target)
+            for target in chosen
+        }
         attacks = []
         for target in chosen:
-            attacked = attack(target, seed=options.seed, restarts=options.restarts, steps=options.steps)
+            attacked = attack(
+                target,
+                seed=options.seed,
+                restarts=options.restarts,
+                steps=options.steps,
+            )
             _print(attacked, expected[target.form])
             attacks.append(attacked)
     if options.json is not None:
         described = [as_json(attacked, expected[attacked.form]) for attacked in attacks]
-        files.write(options.json, json.dumps(described, indent=1, allow_nan=False) + "\n")
-    return 0 if all(attacked.found == (expected[attacked.form] == "refuted") for attacked in attacks) else 1
+        files.write(
+            options.json, json.dumps(described, indent=1, allow_nan=False) + "\n"
+        )
+    return (
+        0
+        if all(
+            attacked.found == (expected[attacked.form] == "refuted")
+            for attacked in attacks
+        )
+        else 1
+    )
 
 
 def as_json(attacked: Attack, expected: str) -> dict[str, Any]:
@@ -88,13 +145,18 @@ def as_json(attacked: Attack, expected: str) -> dict[str, Any]:
         "found": attacked.found,
         "as_expected": attacked.found == (expected == "refuted"),
         "excess": _number(attacked.excess),
-        "verdict": None if verdict is None else {"status": verdict.status, "because": verdict.because},
+        "verdict": None
+        if verdict is None
+        else {"status": verdict.status, "because": verdict.because},
         "rechecked": [v.status for v in attacked.rechecked],
         "params": _numbers(attacked.params),
         "simplest": _numbers(attacked.simplest),
         "member": attacked.member,
         "best": _number(attacked.best),
-        **{name: getattr(attacked, name) for name in ("restarts", "steps", "failures", "seed", "alpha")},
+        **{
+            name: getattr(attacked, name)
+            for name in ("restarts", "steps", "failures", "seed", "alpha")
+        },
     }
 
 
@@ -115,10 +177,14 @@ def _choose(known: Sequence[Target], claim: str, form: str) -> list[Target]:
     of_claim = [target for target in known if target.claim == claim]
     if not of_claim:
         ids = sorted({target.claim for target in known})
-        raise UsageError(f"no attack on {claim!r}; there are attacks on {', '.join(ids) or 'nothing'}")
+        raise UsageError(
+            f"no attack on {claim!r}; there are attacks on {', '.join(ids) or 'nothing'}"
+        )
     chosen = [target for target in of_claim if form in ("both", target.form)]
     if not chosen:
-        raise UsageError(f"{claim} has no attack on the form as {form}; leave --form out")
+        raise UsageError(
+            f"{claim} has no attack on the form as {form}; leave --form out"
+        )
     return chosen
 
 
@@ -134,7 +200,18 @@ def _list(known: Sequence[Target]) -> None:
 
 
 def _print(attacked: Attack, expected: str) -> None:
-    differs = "" if attacked.found == (expected == "refuted") else ", which is not as expected"
+    differs = (
+        ""
+        if attacked.found == (expected == "refuted")
+        else ", which is not as expected"
+    )
     first, *others = str(attacked).splitlines()
     name = f"{attacked.claim} as {attacked.form}"
-    print("\n".join([f"{name} (expected {expected}){first.removeprefix(name)}{differs}", *others]))
+    print(
+        "\n".join(
+            [
+                f"{name} (expected {expected}){first.removeprefix(name)}{differs}",
+                *others,
+            ]
+        )
+    )

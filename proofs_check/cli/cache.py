@@ -19,7 +19,17 @@ LARGEST = 2**28
 
 _ON, _FOLDER = "JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_DIR"
 _FALSE = ("n", "no", "f", "false", "off", "0")
-_KINDS = ("model name", "flags", "vendor_id", "CPU implementer", "CPU part", "CPU variant", "Features", "isa", "cpu")
+_KINDS = (
+    "model name",
+    "flags",
+    "vendor_id",
+    "CPU implementer",
+    "CPU part",
+    "CPU variant",
+    "Features",
+    "isa",
+    "cpu",
+)
 
 
 class _Refused(Exception):
@@ -38,17 +48,26 @@ def prepare(asked: Path | None = None, *, off: bool = False) -> Path | None:
     if off:
         os.environ[_ON] = "false"
         return None
-    if asked is None and (os.environ.get(_FOLDER) or os.environ.get(_ON, "").lower() in _FALSE):
+    if asked is None and (
+        os.environ.get(_FOLDER) or os.environ.get(_ON, "").lower() in _FALSE
+    ):
         return None
     try:
         folder = own_folder() if asked is None else asked.absolute()
         programs = _private(folder / machine())
         prune(programs.parent)
     except (_Refused, OSError) as error:
-        reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        reason = (
+            f"{error.filename}: {error.strerror}"
+            if isinstance(error, OSError)
+            else str(error)
+        )
         if asked is not None:
             raise UsageError(f"--cache {asked} cannot be used: {reason}") from None
-        print(f"{PROG}: compiled programs are not kept ({reason}); --no-cache for no such line", file=sys.stderr)
+        print(
+            f"{PROG}: compiled programs are not kept ({reason}); --no-cache for no such line",
+            file=sys.stderr,
+        )
         return None
     os.environ[_ON], os.environ[_FOLDER] = "true", str(programs)
     # By default JAX keeps only what takes a second to compile, which on a CPU is next to nothing.
@@ -75,8 +94,14 @@ def machine() -> str:
     The features of the processor and the versions of JAX and XLA are in the names that JAX gives its files, too.
     """
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        told = sorted({line for line in lines if line.partition(":")[0].strip() in _KINDS})
+        lines = (
+            Path("/proc/cpuinfo")
+            .read_text(encoding="utf-8", errors="replace")
+            .splitlines()
+        )
+        told = sorted(
+            {line for line in lines if line.partition(":")[0].strip() in _KINDS}
+        )
     except OSError:
         told = [platform.processor(), platform.node()]
     told += [platform.machine(), str(os.cpu_count())]
@@ -92,7 +117,9 @@ def _private(path: Path) -> Path:
     if not hasattr(os, "geteuid"):
         raise _Refused("this system does not tell who can write to a folder")
     path, user = Path(os.path.realpath(path)), os.geteuid()
-    for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
+    for missing in reversed(
+        [each for each in (path, *path.parents) if not each.exists()]
+    ):
         missing.mkdir(mode=0o700, exist_ok=True)
     for each in (path, *path.parents):
         status = each.lstat()
@@ -123,7 +150,9 @@ def prune(folder: Path, largest: int = LARGEST) -> None:
             if status.st_mtime >= since and _damaged(path.read_bytes()):
                 path.unlink()
             else:
-                kept.append((max(status.st_atime, status.st_mtime), status.st_size, path))
+                kept.append(
+                    (max(status.st_atime, status.st_mtime), status.st_size, path)
+                )
         except FileNotFoundError:  # another run has removed it
             continue
         except OSError:

@@ -78,16 +78,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     known = "gaussian, laplacian, cauchy, exponential, matern32 or matern52"
     unit, count = {"type": _unit, "metavar": "FLOAT"}, {"type": _count}
     add: Any = parser.add_argument
-    add("data", type=Path, metavar="DATA", help=".npy (any size), .npz (X, and y for labels), .csv or .parquet")
+    add(
+        "data",
+        type=Path,
+        metavar="DATA",
+        help=".npy (any size), .npz (X, and y for labels), .csv or .parquet",
+    )
     add("--eps", **unit, help="the largest error (default: %(default)s)")
-    add("--delta", **unit, help="the largest probability that a draw of the map fails (default: %(default)s)")
-    add("--confidence", **unit, help="of the certificate (default: 0.999, prediction: 0.95)")
-    add("--features-at-most", **count, metavar="N", help="no map with more features of a point")
+    add(
+        "--delta",
+        **unit,
+        help="the largest probability that a draw of the map fails (default: %(default)s)",
+    )
+    add(
+        "--confidence",
+        **unit,
+        help="of the certificate (default: 0.999, prediction: 0.95)",
+    )
+    add(
+        "--features-at-most",
+        **count,
+        metavar="N",
+        help="no map with more features of a point",
+    )
     goals = ("distance", "spectral", "clustering", "separation", "prediction")
     add("--goal", choices=goals, help="what the map shall keep (default: %(default)s)")
     add("--kernel", metavar="NAME", help=f"{known} (default: %(default)s)")
-    add("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel (default: the median distance)")
-    add("--maps", type=tables.names, metavar="A,B", help="only these maps, such as paired_fourier,nystrom")
+    add(
+        "--lengthscale",
+        type=positive,
+        metavar="FLOAT",
+        help="of the kernel (default: the median distance)",
+    )
+    add(
+        "--maps",
+        type=tables.names,
+        metavar="A,B",
+        help="only these maps, such as paired_fourier,nystrom",
+    )
     add(
         "--time",
         type=positive,
@@ -96,13 +124,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     tables.add_arguments(parser)
     add("--rows", **count, metavar="N", help="only the first N rows")
-    add("--clusters", **count, metavar="K", help="for the goal clustering (default: the number of classes)")
-    add("--separation", choices=("means", "points"), help="what stays apart (default: %(default)s)")
-    add("--seed", type=whole, metavar="INT", help="a whole number, below 2^32 (default: %(default)s)")
-    add("--dtype", choices=("float32", "float64"), help="of points and maps (default: what rounding asks for)")
-    add("--output", type=Path, metavar="DIR", help="a new or empty folder (default: a new one)")
-    add("--save", type=Path, metavar="FILE", help="save the recommended map, as .npz; nothing is appended to the name")
-    add("--overwrite", action="store_true", help="replace what --save names, and a certificate that is in --output")
+    add(
+        "--clusters",
+        **count,
+        metavar="K",
+        help="for the goal clustering (default: the number of classes)",
+    )
+    add(
+        "--separation",
+        choices=("means", "points"),
+        help="what stays apart (default: %(default)s)",
+    )
+    add(
+        "--seed",
+        type=whole,
+        metavar="INT",
+        help="a whole number, below 2^32 (default: %(default)s)",
+    )
+    add(
+        "--dtype",
+        choices=("float32", "float64"),
+        help="of points and maps (default: what rounding asks for)",
+    )
+    add(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="a new or empty folder (default: a new one)",
+    )
+    add(
+        "--save",
+        type=Path,
+        metavar="FILE",
+        help="save the recommended map, as .npz; nothing is appended to the name",
+    )
+    add(
+        "--overwrite",
+        action="store_true",
+        help="replace what --save names, and a certificate that is in --output",
+    )
     parser.set_defaults(**DEFAULTS)
 
 
@@ -113,8 +173,12 @@ def command(options: argparse.Namespace) -> int:
         _check_folder(options.output, options.overwrite)
     if options.save is not None:
         _check_save(options)
-    if options.goal == "prediction" and (options.target is None or options.labels is not None):
-        raise UsageError("--goal prediction needs --target COLUMN, classes or numbers to be predicted, and no --labels")
+    if options.goal == "prediction" and (
+        options.target is None or options.labels is not None
+    ):
+        raise UsageError(
+            "--goal prediction needs --target COLUMN, classes or numbers to be predicted, and no --labels"
+        )
     import jax
 
     from proofs_check.certify import Request, certify
@@ -123,18 +187,28 @@ def command(options: argparse.Namespace) -> int:
     try:
         from proofs_check.report import certificate_terminal
     except ImportError as error:
-        raise UsageError(f'certify needs {error.name}: pip install "jaxkern-verified[check]"') from None
+        raise UsageError(
+            f'certify needs {error.name}: pip install "jaxkern-verified[check]"'
+        ) from None
 
     set_precision("float64")
-    asked = {name: getattr(options, name) for name in ASKED if getattr(options, name) is not None}
+    asked = {
+        name: getattr(options, name)
+        for name in ASKED
+        if getattr(options, name) is not None
+    }
     try:
         request = Request(**asked, num_clusters=options.clusters)
     except ValueError as error:
         raise UsageError(str(error)) from None
     table, opened = _read(options, began)
     if time.monotonic() - began >= 60 * options.time:
-        raise UsageError(f"reading {options.data} took longer than --time {options.time:g} minutes")
-    folder = folders.make(options.output, "proofs_certificate", folders.now(), options.seed)
+        raise UsageError(
+            f"reading {options.data} took longer than --time {options.time:g} minutes"
+        )
+    folder = folders.make(
+        options.output, "proofs_certificate", folders.now(), options.seed
+    )
     with _locked(folder, options.overwrite):
         journal = None if options.output is None else _journal(folder / DRAWS, options)
         try:
@@ -149,7 +223,9 @@ def command(options: argparse.Namespace) -> int:
                 opened=opened,
             )
         except ValueError as error:
-            raise UsageError(f"{options.data}: {' '.join(str(error).split())}") from None
+            raise UsageError(
+                f"{options.data}: {' '.join(str(error).split())}"
+            ) from None
         finally:
             if journal is not None:
                 journal.close()
@@ -160,7 +236,9 @@ def command(options: argparse.Namespace) -> int:
     certificate_terminal.show(certificate.document, files=written)
     if refused:
         if folder / FILES[-1] not in written:  # so that nothing is lost
-            print(json.dumps(certificate.document, indent=1, allow_nan=False), flush=True)
+            print(
+                json.dumps(certificate.document, indent=1, allow_nan=False), flush=True
+            )
         print("\n".join(f"{PROG}: {line}" for line in refused), file=sys.stderr)
         return NOT_WRITTEN
     return AS_EXPECTED if certificate.map is not None else NOT_AS_EXPECTED
@@ -170,7 +248,9 @@ def _read(options: argparse.Namespace, began: float) -> tuple[Any, str]:
     """Return the table, and the line of Python that opens it."""
     from proofs_check.certify import open_table
 
-    reading = tables.asked(options) | ({} if options.rows is None else {"rows": options.rows})
+    reading = tables.asked(options) | (
+        {} if options.rows is None else {"rows": options.rows}
+    )
     if options.goal == "prediction":
         reading["labels"] = reading.pop("target")
     try:
@@ -184,20 +264,33 @@ def _read(options: argparse.Namespace, began: float) -> tuple[Any, str]:
 def _check_folder(folder: Path, overwrite: bool) -> None:
     """Raise UsageError unless a folder is new, empty, or holds a certificate that may be replaced."""
     with contextlib.suppress(OSError):  # folders.check says why
-        others = {path.name for path in {*folder.iterdir()}.difference(files.leftovers(folder))} - {LOCK, DRAWS}
+        others = {
+            path.name
+            for path in {*folder.iterdir()}.difference(files.leftovers(folder))
+        } - {LOCK, DRAWS}
         if not others or (overwrite and MANIFEST not in others):
             return
         if MANIFEST not in others:
-            raise UsageError(f"--output {folder} is not empty; choose a new folder, or pass --overwrite")
+            raise UsageError(
+                f"--output {folder} is not empty; choose a new folder, or pass --overwrite"
+            )
     folders.check(folder)
 
 
 def _check_save(options: argparse.Namespace) -> None:
     """Raise UsageError where the map cannot be saved without loss."""
-    check_file("--save", options.save, overwrite=options.overwrite, inputs=[options.data])
-    made = () if options.output is None else (options.output / name for name in (*FILES, LOCK))
+    check_file(
+        "--save", options.save, overwrite=options.overwrite, inputs=[options.data]
+    )
+    made = (
+        ()
+        if options.output is None
+        else (options.output / name for name in (*FILES, LOCK))
+    )
     if options.save.resolve() in {path.resolve() for path in made}:
-        raise UsageError(f"--save {options.save} is a file of the certificate; choose another one")
+        raise UsageError(
+            f"--save {options.save} is a file of the certificate; choose another one"
+        )
 
 
 def _journal(folder: Path, options: argparse.Namespace) -> checkpoint.Checkpoint | None:
@@ -208,7 +301,12 @@ def _journal(folder: Path, options: argparse.Namespace) -> checkpoint.Checkpoint
     from proofs_check.engine.versions import versions
 
     data, program = checkpoint.digest_of([options.data]), checkpoint.digest_of_program()
-    manifest = {"arguments": _arguments(options), "data": data, "program": program, "versions": versions()}
+    manifest = {
+        "arguments": _arguments(options),
+        "data": data,
+        "program": program,
+        "versions": versions(),
+    }
     try:
         if (folder / MANIFEST).exists():
             known = checkpoint.read_manifest(folder)
@@ -241,7 +339,9 @@ def _locked(folder: Path, overwrite: bool) -> Iterator[None]:
     except FileNotFoundError:
         if handle is not None:
             os.close(handle)
-        raise UsageError(f"{folder} is in use by another certify; choose a new folder") from None
+        raise UsageError(
+            f"{folder} is in use by another certify; choose a new folder"
+        ) from None
     try:
         _check_folder(folder, overwrite)
         for left in files.leftovers(folder):
@@ -254,7 +354,9 @@ def _locked(folder: Path, overwrite: bool) -> Iterator[None]:
         os.close(handle)
 
 
-def _write(certificate: Any, folder: Path, options: argparse.Namespace) -> tuple[list[Path], list[str]]:
+def _write(
+    certificate: Any, folder: Path, options: argparse.Namespace
+) -> tuple[list[Path], list[str]]:
     """Write the map and the certificate; return what was written, and a line for each thing that could not be."""
     written, refused = [], []
     if options.save is not None and certificate.map is not None:
@@ -264,7 +366,9 @@ def _write(certificate: Any, folder: Path, options: argparse.Namespace) -> tuple
                 certificate.save(options.save)
                 files.sync_folder(options.save.absolute().parent)
         except (UsageError, StorageError) as error:
-            refused.append(f"{error}; the map can be drawn with the lines of Python in the certificate")
+            refused.append(
+                f"{error}; the map can be drawn with the lines of Python in the certificate"
+            )
         else:
             written.append(options.save)
             lines = ["from jaxkern import io", f"phi = io.load({str(options.save)!r})"]
@@ -300,7 +404,11 @@ def _arguments(options: argparse.Namespace) -> list[str]:
         value = getattr(options, name)
         if value and value != DEFAULTS.get(name):
             text = f"{value:.10g}" if isinstance(value, float) else str(value)
-            given = [] if value is True else [",".join(value) if isinstance(value, list) else text]
+            given = (
+                []
+                if value is True
+                else [",".join(value) if isinstance(value, list) else text]
+            )
             arguments += [f"--{name.replace('_', '-')}", *given]
     return arguments
 
@@ -308,11 +416,15 @@ def _arguments(options: argparse.Namespace) -> list[str]:
 def _unit(text: str) -> float:
     value = number(text)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {text[:30]!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be a number between 0 and 1, got {text[:30]!r}"
+        )
     return value
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"must be a positive whole number, got {text[:30]!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be a positive whole number, got {text[:30]!r}"
+        )
     return int(text)

@@ -13,7 +13,16 @@ from typing import Any
 
 from proofs_check.cli import cache, own, tables
 from proofs_check.report import console
-from proofs_check.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, Parser, UsageError, positive, whole
+from proofs_check.usage import (
+    BAD_USAGE,
+    INTERRUPTED,
+    NOT_WRITTEN,
+    PROG,
+    Parser,
+    UsageError,
+    positive,
+    whole,
+)
 
 # All else is imported by the commands, after the arguments are read, so that --help is instant.
 
@@ -73,7 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = end
         out.flush()
         if out.error is not None and not isinstance(out.error, BrokenPipeError):
-            print(f"{PROG}: standard output cannot be written ({out.error.strerror})", file=sys.stderr)
+            print(
+                f"{PROG}: standard output cannot be written ({out.error.strerror})",
+                file=sys.stderr,
+            )
             return NOT_WRITTEN
         if isinstance(status, SystemExit):
             raise status
@@ -90,7 +102,9 @@ def leave() -> None:
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
     logging.shutdown()
-    for stream in filter(None, (sys.stdout, sys.stderr)):  # None where it was closed from the start
+    for stream in filter(
+        None, (sys.stdout, sys.stderr)
+    ):  # None where it was closed from the start
         with contextlib.suppress(OSError, ValueError):  # as `main` has said
             stream.flush()
     os._exit(status)
@@ -123,7 +137,11 @@ def _command(argv: Sequence[str] | None) -> int:
         print(f"{PROG}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except OSError as error:  # one that names its file, or a StorageError
-        said = str(error) if error.strerror is None else f"{error.filename or 'a file'}: {error.strerror}"
+        said = (
+            str(error)
+            if error.strerror is None
+            else f"{error.filename or 'a file'}: {error.strerror}"
+        )
         print(f"{PROG}: {said}", file=sys.stderr)
         return NOT_WRITTEN
 
@@ -139,63 +157,157 @@ def environment() -> None:
     # What is not a trial runs once: compiling it takes longer. And nobody reads where a line of a program came from.
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
-    if version("jaxlib").startswith("0.10."):  # XLA aborts at flags that other versions do not know
+    if version("jaxlib").startswith(
+        "0.10."
+    ):  # XLA aborts at flags that other versions do not know
         os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 
 def _cache_options() -> Parser:
     parser = Parser(prog=PROG, add_help=False, allow_abbrev=False)
     parser.add_argument(
-        "--cache", type=Path, metavar="DIR", help="keep compiled programs here, in a folder of your own"
+        "--cache",
+        type=Path,
+        metavar="DIR",
+        help="keep compiled programs here, in a folder of your own",
     )
-    parser.add_argument("--no-cache", action="store_true", help="keep no compiled programs, and use none")
+    parser.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="keep no compiled programs, and use none",
+    )
     return parser
 
 
 def _parser(chosen: str = "run") -> argparse.ArgumentParser:
-    shape: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+    shape: dict[str, Any] = {
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "allow_abbrev": False,
+    }
     what = "Run the theorems of the papers as checks that can fail."
     parser = Parser(prog=PROG, description=what, epilog=EPILOG, **shape)
-    parser.add_argument("--version", action="store_true", help="show the version and exit")
-    commands = parser.add_subparsers(title="commands (run is the default)", required=True, parser_class=Parser)
+    parser.add_argument(
+        "--version", action="store_true", help="show the version and exit"
+    )
+    commands = parser.add_subparsers(
+        title="commands (run is the default)", required=True, parser_class=Parser
+    )
 
-    def add(name: str, command: Command, what: str, *parents: Parser, examples: str = "") -> Parser:
+    def add(
+        name: str, command: Command, what: str, *parents: Parser, examples: str = ""
+    ) -> Parser:
         described = f"{what[0].upper()}{what[1:]}."
         made = commands.add_parser(
-            name, help=what, description=described, epilog=examples, parents=list(parents), **shape
+            name,
+            help=what,
+            description=described,
+            epilog=examples,
+            parents=list(parents),
+            **shape,
         )
         made.set_defaults(command=command)
         return made
 
     choice, caching = Parser(add_help=False), _cache_options()
-    choice.add_argument("--paper", metavar="KEY", help="only the claims of this paper, such as kpotufe2020")
     choice.add_argument(
-        "--claim", metavar="ID", action="append", default=[], help="only this claim, or all that begin so; repeatable"
+        "--paper",
+        metavar="KEY",
+        help="only the claims of this paper, such as kpotufe2020",
     )
     choice.add_argument(
-        "--claims", metavar="FILE", action="append", default=[], help="those of your own Python file; repeatable"
+        "--claim",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="only this claim, or all that begin so; repeatable",
+    )
+    choice.add_argument(
+        "--claims",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="those of your own Python file; repeatable",
     )
     budget = Parser(add_help=False)
     budget.add_argument(
-        "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
+        "--budget",
+        type=positive,
+        metavar="MINUTES",
+        help="go on where verdicts are open until this time is over",
     )
 
-    run = add("run", _run, "run the checks", choice, caching, budget, examples=RUN_EXAMPLES + EPILOG)
-    run.add_argument("--all", action="store_true", help="steps of proofs, remarks and facts in passing, too")
-    run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
-    run.add_argument("--seed", type=whole, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
-    run.add_argument("--data", type=Path, metavar="FILE", help="your own points: .csv, .parquet, .npz (with X) or .npy")
+    run = add(
+        "run",
+        _run,
+        "run the checks",
+        choice,
+        caching,
+        budget,
+        examples=RUN_EXAMPLES + EPILOG,
+    )
+    run.add_argument(
+        "--all",
+        action="store_true",
+        help="steps of proofs, remarks and facts in passing, too",
+    )
+    run.add_argument(
+        "--profile",
+        choices=("quick", "full"),
+        default="quick",
+        help="how much to run (default: quick)",
+    )
+    run.add_argument(
+        "--seed",
+        type=whole,
+        default=0,
+        metavar="INT",
+        help="a whole number, below 2^32 (default: 0)",
+    )
+    run.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help="your own points: .csv, .parquet, .npz (with X) or .npy",
+    )
     tables.add_arguments(run)
-    run.add_argument("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel; only with --data")
-    run.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="precision of the trials")
-    run.add_argument("--output", type=Path, metavar="DIR", help="a new or empty folder (default: a new one)")
+    run.add_argument(
+        "--lengthscale",
+        type=positive,
+        metavar="FLOAT",
+        help="of the kernel; only with --data",
+    )
+    run.add_argument(
+        "--dtype",
+        choices=("float64", "float32"),
+        default="float64",
+        help="precision of the trials",
+    )
+    run.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="a new or empty folder (default: a new one)",
+    )
     listing = add("list", _list, "list the claims", choice, examples=LIST_EXAMPLES)
     listing.add_argument("--json", action="store_true", help="as a list of objects")
     show = add("show", _show, "show one claim", examples=SHOW_EXAMPLES)
-    show.add_argument("--claims", metavar="FILE", action="append", default=[], help="one of your own Python file")
-    show.add_argument("words", metavar="ID", nargs="+", help="an id or its beginning, or a paper and a place in it")
+    show.add_argument(
+        "--claims",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="one of your own Python file",
+    )
+    show.add_argument(
+        "words",
+        metavar="ID",
+        nargs="+",
+        help="an id or its beginning, or a paper and a place in it",
+    )
     attack = add("attack", _attack, "search the worst case of a claim", caching)
-    certify = add("certify", _certify, "certify a feature map for your own table", caching)
+    certify = add(
+        "certify", _certify, "certify a feature map for your own table", caching
+    )
     if chosen == "attack":
         from proofs_check.cli.attack import add_arguments
 
@@ -205,12 +317,32 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
 
         add_certify_arguments(certify)
     again = add(
-        "resume", _resume, "go on with a run that was interrupted", caching, budget, examples=RESUME_EXAMPLES + EPILOG
+        "resume",
+        _resume,
+        "go on with a run that was interrupted",
+        caching,
+        budget,
+        examples=RESUME_EXAMPLES + EPILOG,
     )
     again.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run")
-    page = add("report", _report, "make report.html and report.md of a run again", examples=REPORT_EXAMPLES)
-    page.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, with report.json in it")
-    new = add("new", _new, "write an example of a file of claims of your own", examples=NEW_EXAMPLES)
+    page = add(
+        "report",
+        _report,
+        "make report.html and report.md of a run again",
+        examples=REPORT_EXAMPLES,
+    )
+    page.add_argument(
+        "folder",
+        type=Path,
+        metavar="DIR",
+        help="the folder of a run, with report.json in it",
+    )
+    new = add(
+        "new",
+        _new,
+        "write an example of a file of claims of your own",
+        examples=NEW_EXAMPLES,
+    )
     new.add_argument("file", type=Path, metavar="FILE", help="a new Python file")
     return parser
 
@@ -259,15 +391,24 @@ def _list(options: argparse.Namespace) -> int:
     from proofs_check.cli import request
     from proofs_check.report.document import describe
 
-    described = [describe(claim) for claim in request.select(_told(options), options.paper, options.claim)]
+    described = [
+        describe(claim)
+        for claim in request.select(_told(options), options.paper, options.claim)
+    ]
     if options.json:
         print(json.dumps(described, indent=1, allow_nan=False))
         return 0
     width = max((len(d["id"]) for d in described), default=0)
     for d in described:
-        verdicts = [f"{form}: {d['expected_' + form]}" for form in ("printed", "corrected") if d["expected_" + form]]
+        verdicts = [
+            f"{form}: {d['expected_' + form]}"
+            for form in ("printed", "corrected")
+            if d["expected_" + form]
+        ]
         marginal = " [margin]" if d["marginal"] else ""
-        print(f"{d['id'].ljust(width)}  {d['where']}: {d['title']} ({d['kind']}); {', '.join(verdicts)}{marginal}")
+        print(
+            f"{d['id'].ljust(width)}  {d['where']}: {d['title']} ({d['kind']}); {', '.join(verdicts)}{marginal}"
+        )
     return 0
 
 
@@ -276,12 +417,22 @@ def _show(options: argparse.Namespace) -> int:
     from proofs_check.register import claims
 
     words, told = " ".join(options.words), _told(options)
-    chosen = show.at_place(told, words) if " " in words else request.select(told, None, [words])
+    chosen = (
+        show.at_place(told, words)
+        if " " in words
+        else request.select(told, None, [words])
+    )
     if len(chosen) > 1:
-        raise UsageError(f"{words!r} names several claims: {', '.join(claim.id for claim in chosen)}")
+        raise UsageError(
+            f"{words!r} names several claims: {', '.join(claim.id for claim in chosen)}"
+        )
     request.set_precision("float64")
     with own.blamed(options.claims):
-        print("\n".join(show.lines(*chosen if options.claims else claims(only={chosen[0].id}))))
+        print(
+            "\n".join(
+                show.lines(*chosen if options.claims else claims(only={chosen[0].id}))
+            )
+        )
     return 0
 
 

@@ -19,7 +19,9 @@ def check(path: Path) -> None:
         raise UsageError(f"--output {path} is a file")
     try:
         if (path / MANIFEST).exists():
-            raise UsageError(f"--output {path} already belongs to a run; choose a new folder, or: {PROG} resume {path}")
+            raise UsageError(
+                f"--output {path} already belongs to a run; choose a new folder, or: {PROG} resume {path}"
+            )
         if path.exists() and has_begun(path):
             raise UsageError(f"--output {path} is not empty; choose a new folder")
     except OSError as error:
@@ -33,13 +35,21 @@ def make(path: Path | None, root: str, began: str, seed: int) -> Path:
             path.mkdir(parents=True, exist_ok=True)
             return path
         for attempt in range(1, 1000):
-            path = Path(root, f"{began}-{seed}" + (f"-{attempt}" if attempt > 1 else ""))
+            path = Path(
+                root, f"{began}-{seed}" + (f"-{attempt}" if attempt > 1 else "")
+            )
             try:
                 path.mkdir(parents=True)
             except FileExistsError:
                 continue
             return path
-        raise UsageError(f"cannot make a new folder under {path.parent if path else path}")
+        raise UsageError(
+            f"cannot make a new folder under {path.parent if path else path}"
+        )
     except OSError as error:
-        kind = StorageError if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO) else UsageError
+        kind = (
+            StorageError
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+            else UsageError
+        )
         raise kind(f"cannot make the folder {path} ({error.strerror})") from None

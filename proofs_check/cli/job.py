@@ -42,7 +42,9 @@ def start(request: Request, output: Path | None, programs: Path | None = None) -
     if request.lengthscale is not None and request.data is None:
         raise usage.UsageError("--lengthscale needs --data")
     if request.files and request.data is not None:
-        raise usage.UsageError("--data is for the claims of the papers; read your table in the file of --claims")
+        raise usage.UsageError(
+            "--data is for the claims of the papers; read your table in the file of --claims"
+        )
     if request.table and request.data is None:
         raise usage.UsageError(f"--{next(iter(request.table))} needs --data")
     if output is not None:
@@ -71,8 +73,12 @@ def resume(folder: Path, budget: float | None, programs: Path | None = None) -> 
         request = from_manifest(manifest, folder)
         report = _finished(folder)
         if report is not None and budget is None:
-            print(f"{folder} holds a finished run; --budget MINUTES would go on where verdicts are open")
-            for name in write_pages(folder, report):  # it may have been killed before them
+            print(
+                f"{folder} holds a finished run; --budget MINUTES would go on where verdicts are open"
+            )
+            for name in write_pages(
+                folder, report
+            ):  # it may have been killed before them
                 print(f"{name} was missing or of another report, and is written now")
             return usage.AS_EXPECTED if report["as_expected"] else usage.NOT_AS_EXPECTED
         if budget is not None:
@@ -86,7 +92,10 @@ def resume(folder: Path, budget: float | None, programs: Path | None = None) -> 
         return _not_written(folder, error)
     if blocks.damaged:
         lines = f"{blocks.damaged} line(s) of {checkpoints.CHECKPOINT}"
-        print(f"{usage.PROG}: {lines} are damaged and not used; their blocks are drawn again", file=sys.stderr)
+        print(
+            f"{usage.PROG}: {lines} are damaged and not used; their blocks are drawn again",
+            file=sys.stderr,
+        )
     return _execute(prepared, folder, blocks, str(manifest["started"]))
 
 
@@ -102,10 +111,15 @@ def write_pages(folder: Path, report: Mapping[str, Any]) -> list[str]:
     try:
         from proofs_check.report import run_page
     except ImportError:
-        print(f"{usage.PROG}: no report.html without jinja2: pip install jaxkern-verified[check]", file=sys.stderr)
+        print(
+            f"{usage.PROG}: no report.html without jinja2: pip install jaxkern-verified[check]",
+            file=sys.stderr,
+        )
     else:
         pages["report.html"] = run_page.render(report)
-    missing = [name for name, text in pages.items() if not files.holds(folder / name, text)]
+    missing = [
+        name for name, text in pages.items() if not files.holds(folder / name, text)
+    ]
     for name in missing:
         files.write(folder / name, pages[name])
     return missing
@@ -113,7 +127,11 @@ def write_pages(folder: Path, report: Mapping[str, Any]) -> list[str]:
 
 def what_is_there(folder: Path) -> str:
     """Return the line that names the files of a report, its page first where there is one."""
-    first, *others = [name for name in ("report.html", "report.md", "report.json") if (folder / name).exists()]
+    first, *others = [
+        name
+        for name in ("report.html", "report.md", "report.json")
+        if (folder / name).exists()
+    ]
     return f"Report: {folder / first} (and {', '.join(others)})"
 
 
@@ -122,21 +140,32 @@ def _execute(prepared: Prepared, folder: Path, blocks: Checkpoint, began: str) -
         return _run_and_report(prepared, folder, blocks, began)
 
 
-def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began: str) -> int:
+def _run_and_report(
+    prepared: Prepared, folder: Path, blocks: Checkpoint, began: str
+) -> int:
     from proofs_check.engine.draws import ANYONES, PROFILES
     from proofs_check.engine.run import FAMILY_ALPHA, Budget, Options, iterate
     from proofs_check.report import record, terminal
 
     request, claims = prepared.request, prepared.claims
     about = record.About(
-        request.profile, request.seed, FAMILY_ALPHA, request.dtype, prepared.note, flags=prepared.flags
+        request.profile,
+        request.seed,
+        FAMILY_ALPHA,
+        request.dtype,
+        prepared.note,
+        flags=prepared.flags,
     )
     results: dict[str, ClaimResult] = {}
     budget = None if request.budget is None else Budget(60 * request.budget)
     first = time.monotonic()
     stopped = ""
     try:
-        with own.blamed(request.files), _as_interrupt(signal.SIGTERM), terminal.progress() as tell:
+        with (
+            own.blamed(request.files),
+            _as_interrupt(signal.SIGTERM),
+            terminal.progress() as tell,
+        ):
             options = Options(
                 profile=(ANYONES if request.files else PROFILES)[request.profile],
                 seed=request.seed,
@@ -144,7 +173,9 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
                 progress=tell,
                 checkpoint=blocks,
                 budget=budget,
-                workers=min((os.cpu_count() or 1) + 1, WORKERS),  # one may wait for threads of XLA
+                workers=min(
+                    (os.cpu_count() or 1) + 1, WORKERS
+                ),  # one may wait for threads of XLA
                 kept=prepared.kept(),
             )
             gc.freeze()  # what is there now stays, and would be looked through again and again
@@ -155,7 +186,10 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
     except KeyboardInterrupt:
         stopped = "interrupted"
         known = f"{len(results)} of {len(claims)} claim(s)"
-        print(f"{usage.PROG}: interrupted after {known}; go on with: {usage.PROG} resume {folder}", file=sys.stderr)
+        print(
+            f"{usage.PROG}: interrupted after {known}; go on with: {usage.PROG} resume {folder}",
+            file=sys.stderr,
+        )
     except usage.StorageError as error:
         return _not_written(folder, error)
     finished, complete = list(results.values()), len(results) == len(claims)
@@ -175,7 +209,11 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
     print(what_is_there(folder))
     if stopped == "interrupted":
         return usage.INTERRUPTED
-    return usage.AS_EXPECTED if complete and all(result.as_expected for result in finished) else usage.NOT_AS_EXPECTED
+    return (
+        usage.AS_EXPECTED
+        if complete and all(result.as_expected for result in finished)
+        else usage.NOT_AS_EXPECTED
+    )
 
 
 @contextlib.contextmanager
@@ -197,7 +235,11 @@ def _as_interrupt(number: signal.Signals) -> Iterator[None]:
 
 def _not_written(folder: Path, error: usage.StorageError) -> int:
     begun = (folder / checkpoints.MANIFEST).exists()
-    then = f"go on with: {usage.PROG} resume {folder}" if begun else f"start again with: --output {folder}"
+    then = (
+        f"go on with: {usage.PROG} resume {folder}"
+        if begun
+        else f"start again with: --output {folder}"
+    )
     print(f"{usage.PROG}: {error}; make room and {then}", file=sys.stderr)
     return usage.NOT_WRITTEN
 

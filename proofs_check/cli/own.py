@@ -65,7 +65,9 @@ def claims_of(paths: Sequence[str]) -> list[Any]:
         odd = next((claim for claim in made if not isinstance(claim, Claim)), None)
         if odd is not None or not made:
             what = "nothing" if not made else type(odd).__name__
-            raise UsageError(f"{path}: claims() must return claims, got {what}; proofs_check.statement makes one")
+            raise UsageError(
+                f"{path}: claims() must return claims, got {what}; proofs_check.statement makes one"
+            )
         found += made
     ids = [claim.id for claim in found]
     again = next((name for i, name in enumerate(ids) if name in ids[:i]), None)
@@ -77,7 +79,9 @@ def claims_of(paths: Sequence[str]) -> list[Any]:
 def _module(path: str) -> Any:
     where = Path(path).absolute()
     name = f"claims_of_{where.stem}"
-    spec = importlib.util.spec_from_loader(name, importlib.machinery.SourceFileLoader(name, str(where)))
+    spec = importlib.util.spec_from_loader(
+        name, importlib.machinery.SourceFileLoader(name, str(where))
+    )
     assert spec is not None and spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     module.__file__ = str(where)
@@ -85,7 +89,9 @@ def _module(path: str) -> Any:
         sys.path.insert(0, str(where.parent))
     spec.loader.exec_module(module)
     if not callable(getattr(module, "claims", None)):
-        raise UsageError(f"{path}: it has no function claims(); {PROG} new FILE writes an example")
+        raise UsageError(
+            f"{path}: it has no function claims(); {PROG} new FILE writes an example"
+        )
     return module
 
 
@@ -98,12 +104,19 @@ def blamed(paths: Sequence[str]) -> Iterator[None]:
         raise
     except Exception as error:
         named = {str(Path(path).absolute()): path for path in paths}
-        frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+        frames = [
+            (frame.filename, frame.lineno)
+            for frame in traceback.extract_tb(error.__traceback__)
+        ]
         if isinstance(error, SyntaxError):
             frames.append((str(error.filename), error.lineno))
         own = [(named[file], line) for file, line in frames if file in named]
         said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("raised by claim")]
+        notes = [
+            note
+            for note in getattr(error, "__notes__", ())
+            if note.startswith("raised by claim")
+        ]
         if not own and not (notes and paths):
             raise
         place = f"{own[-1][0]}, line {own[-1][1]}" if own else ", ".join(paths)

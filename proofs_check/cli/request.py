@@ -71,17 +71,29 @@ class Prepared:
         from proofs_check.register import claims, outlines
 
         rows = _rows(request)
-        self._data_digest = None if request.data is None else checkpoints.digest_of([Path(request.data)])
+        self._data_digest = (
+            None
+            if request.data is None
+            else checkpoints.digest_of([Path(request.data)])
+        )
         population = None
         if request.files:
             set_precision(request.dtype)
-            self.claims = select(own.claims_of(request.files), request.paper, request.claim)
+            self.claims = select(
+                own.claims_of(request.files), request.paper, request.claim
+            )
         else:
             chosen = select(outlines(), request.paper, request.claim, request.margin)
             set_precision(request.dtype)
             population = _population(rows, request)
-            self.claims = claims(population, request.profile, only={claim.id for claim in chosen})
-        notes = [] if population is None else [str(population.note), *(note.rstrip(".") for note in rows.notes)]
+            self.claims = claims(
+                population, request.profile, only={claim.id for claim in chosen}
+            )
+        notes = (
+            []
+            if population is None
+            else [str(population.note), *(note.rstrip(".") for note in rows.notes)]
+        )
         if request.dtype == "float32":
             notes.append(FLOAT32)
         self.note = "; ".join(notes)
@@ -112,12 +124,21 @@ class Prepared:
         """Return the programs kept for runs like this one, None with a user's data or claims, which may be in them."""
         from proofs_check.engine.programs import Kept
 
-        if self._programs is None or self.request.data is not None or self.request.files:
+        if (
+            self._programs is None
+            or self.request.data is not None
+            or self.request.files
+        ):
             return None
         mine = self.manifest("")
         return Kept(
             self._programs,
-            repr([self.request.profile, *(mine[k] for k in ("program", "versions", "platform", "flags"))]),
+            repr(
+                [
+                    self.request.profile,
+                    *(mine[k] for k in ("program", "versions", "platform", "flags")),
+                ]
+            ),
         )
 
     def check(self, manifest: Mapping[str, Any], folder: Path) -> None:
@@ -132,7 +153,9 @@ class Prepared:
         }
         for key, text in what.items():
             if mine[key] != manifest.get(key):
-                raise UsageError(f"{folder} cannot be resumed: {text} since it was started; start a new run")
+                raise UsageError(
+                    f"{folder} cannot be resumed: {text} since it was started; start a new run"
+                )
         for name, here in self.flags.items():
             before = manifest["flags"].get(name)
             if here != before:
@@ -142,7 +165,12 @@ class Prepared:
                 )
 
 
-def select(claims: Sequence[Claim], paper: str | None, wanted: Sequence[str], margin: bool = True) -> list[Claim]:
+def select(
+    claims: Sequence[Claim],
+    paper: str | None,
+    wanted: Sequence[str],
+    margin: bool = True,
+) -> list[Claim]:
     """Return the claims of a paper that are named, or that begin with what is named, in the order of the register.
 
     Where none is named, those of the margin are left out unless `margin`.
@@ -151,29 +179,43 @@ def select(claims: Sequence[Claim], paper: str | None, wanted: Sequence[str], ma
         papers = sorted({claim.paper for claim in claims})
         if paper not in papers:
             close = difflib.get_close_matches(paper, papers, n=1)
-            raise UsageError(f"no claims of a paper {paper!r}{meant(close)}; there are {', '.join(papers)}")
+            raise UsageError(
+                f"no claims of a paper {paper!r}{meant(close)}; there are {', '.join(papers)}"
+            )
         claims = [claim for claim in claims if claim.paper == paper]
     if not wanted:
         return [claim for claim in claims if margin or not claim.marginal]
     ids = [claim.id for claim in claims]
     chosen: set[str] = set()
     for name in wanted:
-        matching = [name] if name in ids else [i for i in ids if name and i.startswith(name)]
+        matching = (
+            [name] if name in ids else [i for i in ids if name and i.startswith(name)]
+        )
         if not matching:
             hint = meant(_close(name, ids)) or f"; see {PROG} list"
-            raise UsageError(f"no claim {name!r}{f' of {paper}' if paper else ''}{hint}")
+            raise UsageError(
+                f"no claim {name!r}{f' of {paper}' if paper else ''}{hint}"
+            )
         chosen.update(matching)
     return [claim for claim in claims if claim.id in chosen]
 
 
 def _close(name: str, ids: Sequence[str]) -> list[str]:
     """Return what a mistyped id may have meant: the same name in any paper, what looks alike, what begins so."""
-    (paper, _, own), names = name.lower().rpartition(":"), {i: i.lower().partition(":")[2] for i in ids}
+    (paper, _, own), names = (
+        name.lower().rpartition(":"),
+        {i: i.lower().partition(":")[2] for i in ids},
+    )
     same = [i for i in ids if names[i] == own]
-    same.sort(key=lambda i: -difflib.SequenceMatcher(None, i.partition(":")[0], paper).ratio())
+    same.sort(
+        key=lambda i: -difflib.SequenceMatcher(None, i.partition(":")[0], paper).ratio()
+    )
     alike = difflib.get_close_matches(own, set(names.values()), n=3)
     alike += [other for other in names.values() if own and other.startswith(own)]
-    near = [*difflib.get_close_matches(name, ids, n=3), *(i for each in alike for i in ids if names[i] == each)]
+    near = [
+        *difflib.get_close_matches(name, ids, n=3),
+        *(i for each in alike for i in ids if names[i] == each),
+    ]
     return list(dict.fromkeys([*same, *near]))[: max(len(same), 5)]
 
 
@@ -187,9 +229,16 @@ def set_precision(dtype: str) -> None:
 def from_manifest(manifest: Mapping[str, Any], folder: Path) -> Request:
     """Return the request of a run that is to be resumed. Raises UsageError where the manifest holds none."""
     shape = {"started": str, "request": _REQUEST, "flags": dict}
-    if fault_of(manifest, shape, "manifest") or set(manifest["request"]) != set(_REQUEST):
-        raise UsageError(f"{folder / checkpoints.MANIFEST} is not as this version writes it")
-    asked: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in manifest["request"].items()}
+    if fault_of(manifest, shape, "manifest") or set(manifest["request"]) != set(
+        _REQUEST
+    ):
+        raise UsageError(
+            f"{folder / checkpoints.MANIFEST} is not as this version writes it"
+        )
+    asked: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v
+        for name, v in manifest["request"].items()
+    }
     request = Request(**asked)
     if manifest.get("files") != digest_of_files(request):  # before what is in them runs
         raise UsageError(
@@ -201,7 +250,11 @@ def from_manifest(manifest: Mapping[str, Any], folder: Path) -> Request:
 def digest_of_files(request: Request) -> str | None:
     """Return the digest of the files of claims, None without any."""
     try:
-        return checkpoints.digest_of([Path(path) for path in request.files]) if request.files else None
+        return (
+            checkpoints.digest_of([Path(path) for path in request.files])
+            if request.files
+            else None
+        )
     except OSError as error:
         raise UsageError(f"--claims {error.filename}: {error.strerror}") from None
 
@@ -259,5 +312,11 @@ def flags() -> dict[str, Any]:
 
     settings = {name.upper(): getattr(jax.config, name, None) for name in _FLAGS}
     for name in _VARIABLES:
-        settings[name] = " ".join(sorted(w for w in os.environ.get(name, "").split() if not w.startswith(_HARMLESS)))
+        settings[name] = " ".join(
+            sorted(
+                w
+                for w in os.environ.get(name, "").split()
+                if not w.startswith(_HARMLESS)
+            )
+        )
     return settings

@@ -8,7 +8,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from proofs_check.claim import Calibrated, Claim, Exact, Form, Identity, Inequality, Rare, Tail
+from proofs_check.claim import (
+    Calibrated,
+    Claim,
+    Exact,
+    Form,
+    Identity,
+    Inequality,
+    Rare,
+    Tail,
+)
 from proofs_check.register import function_of
 from proofs_check.report.tex import plain
 from proofs_check.report.text import slug, words_and_formulas
@@ -27,11 +36,18 @@ def at_place(claims: Sequence[Claim], words: str) -> list[Claim]:
     asked = _plain(place if of_paper else words)
     pattern = re.compile(rf"(?<!\w){re.escape(asked)}(?!\w|\.\d)")
     exactly = [claim for claim in of_paper or claims if _plain(claim.where) == asked]
-    chosen = exactly or [claim for claim in of_paper or claims if pattern.search(_plain(claim.where))]
+    chosen = exactly or [
+        claim for claim in of_paper or claims if pattern.search(_plain(claim.where))
+    ]
     if not chosen:
-        places = {_plain(claim.where): f"{claim.paper} {claim.where}" for claim in of_paper or claims}
+        places = {
+            _plain(claim.where): f"{claim.paper} {claim.where}"
+            for claim in of_paper or claims
+        }
         close = [places[name] for name in difflib.get_close_matches(asked, places, n=3)]
-        raise UsageError(f"no statement at {words!r}{meant(close)}; python -m proofs_check list shows the places")
+        raise UsageError(
+            f"no statement at {words!r}{meant(close)}; python -m proofs_check list shows the places"
+        )
     return chosen
 
 
@@ -48,17 +64,28 @@ def lines(claim: Claim) -> list[str]:
         f"  {plain(claim.tex)}",
     ]
     for name, form in claim.forms.items():
-        told.append(f"as {name}: of the class {type(form.statement).__name__}, expected {form.expect}")
+        told.append(
+            f"as {name}: of the class {type(form.statement).__name__}, expected {form.expect}"
+        )
         told += [f"  {plain(form.tex)}"] if form.tex else []
-        told += [f"  tried at: {'; '.join(setting.name for setting in form.settings)}"] if form.settings else []
+        told += (
+            [f"  tried at: {'; '.join(setting.name for setting in form.settings)}"]
+            if form.settings
+            else []
+        )
     told += [f"hypotheses: {_words(claim.hypotheses)}"] if claim.hypotheses else []
-    told.append(f"controls: {'; '.join(control.name for control in claim.controls) or 'none'}")
+    told.append(
+        f"controls: {'; '.join(control.name for control in claim.controls) or 'none'}"
+    )
     told.append(f"because: {claim.because}")
     return told + _places(claim)
 
 
 def _words(text: str) -> str:
-    return "".join(plain(piece) if is_formula else piece for piece, is_formula in words_and_formulas(text))
+    return "".join(
+        plain(piece) if is_formula else piece
+        for piece, is_formula in words_and_formulas(text)
+    )
 
 
 def _places(claim: Claim) -> list[str]:
@@ -74,9 +101,18 @@ def _places(claim: Claim) -> list[str]:
 
 def _own(claim: Claim) -> list[Any]:
     """Return the code of the functions that a claim in no paper is made of."""
-    trials = [getattr(getattr(form.statement, "trial", None), "func", None) for form in claim.forms.values()]
-    sides = getattr(getattr(getattr(claim.target, "enclosed", None), "__self__", None), "func", None)
-    return [function.__code__ for function in (*trials, sides) if hasattr(function, "__code__")]
+    trials = [
+        getattr(getattr(form.statement, "trial", None), "func", None)
+        for form in claim.forms.values()
+    ]
+    sides = getattr(
+        getattr(getattr(claim.target, "enclosed", None), "__self__", None), "func", None
+    )
+    return [
+        function.__code__
+        for function in (*trials, sides)
+        if hasattr(function, "__code__")
+    ]
 
 
 def bounds_of(claim: Claim) -> list[Any]:
@@ -85,7 +121,11 @@ def bounds_of(claim: Claim) -> list[Any]:
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        if event == "call" and module.startswith("jaxkern.bounds.") and name[0] not in "_<":
+        if (
+            event == "call"
+            and module.startswith("jaxkern.bounds.")
+            and name[0] not in "_<"
+        ):
             seen.setdefault(frame.f_code)
 
     before = sys.getprofile()
@@ -102,7 +142,12 @@ def bounds_of(claim: Claim) -> list[Any]:
 def _right_side(claim: Claim, form: Form) -> None:
     setting = form.settings[0]
     match form.statement:
-        case Tail(bound=bound) | Calibrated(shape=bound) | Exact(probability=bound) | Rare(log_claimed=bound):
+        case (
+            Tail(bound=bound)
+            | Calibrated(shape=bound)
+            | Exact(probability=bound)
+            | Rare(log_claimed=bound)
+        ):
             bound(setting)
         case Inequality() | Identity():
             from proofs_check.engine import samples
@@ -122,18 +167,31 @@ def proofs_of(claim: Claim) -> list[str]:
     """Return where the documentation proves the corrected form: its words, and file and line of each label in them."""
     if not claim.proof:
         return []
-    words = re.sub(r"\{ref\}`([^<`]*?) ?<[^>]*>`|\[([^]]*)\]\([^)]*\)", lambda m: m[1] or m[2], claim.proof)
+    words = re.sub(
+        r"\{ref\}`([^<`]*?) ?<[^>]*>`|\[([^]]*)\]\([^)]*\)",
+        lambda m: m[1] or m[2],
+        claim.proof,
+    )
     told = [_words(words)]
     for label in re.findall(r"<([\w-]+)>`", claim.proof):
         for page in sorted((ROOT / "docs" / "theory").glob("*.md")):
-            told += _lines_of(page, lambda line, label=label: line.strip() == f"({label})=")
+            told += _lines_of(
+                page, lambda line, label=label: line.strip() == f"({label})="
+            )
     for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]*)\)", claim.proof):
         told += _lines_of(
-            ROOT / "docs" / target, lambda line, anchor=anchor: line[:1] == "#" and slug(line.lstrip("#")) == anchor
+            ROOT / "docs" / target,
+            lambda line, anchor=anchor: (
+                line[:1] == "#" and slug(line.lstrip("#")) == anchor
+            ),
         )
     return told
 
 
 def _lines_of(page: Path, wanted: Callable[[str], bool]) -> list[str]:
     lines = page.read_text(encoding="utf-8").splitlines() if page.is_file() else []
-    return [f"{_relative(page)}:{number}" for number, line in enumerate(lines, 1) if wanted(line)]
+    return [
+        f"{_relative(page)}:{number}"
+        for number, line in enumerate(lines, 1)
+        if wanted(line)
+    ]

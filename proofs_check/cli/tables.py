@@ -12,13 +12,40 @@ OPTIONS = ("columns", "labels", "target", "exclude", "keep", "missing", "standar
 def add_arguments(parser: argparse.ArgumentParser | Parser) -> None:
     """Add them to a parser; what is not given is None or False."""
     add = parser.add_argument
-    add("--columns", type=names, metavar="A,B", help="only these: names, numbers from 1 on, ranges such as 2-5")
-    add("--labels", metavar="COLUMN", help="the column of classes (.npz: an array, default y)")
-    add("--target", metavar="COLUMN", help="a column that is to be predicted: left out, or the goal prediction")
+    add(
+        "--columns",
+        type=names,
+        metavar="A,B",
+        help="only these: names, numbers from 1 on, ranges such as 2-5",
+    )
+    add(
+        "--labels",
+        metavar="COLUMN",
+        help="the column of classes (.npz: an array, default y)",
+    )
+    add(
+        "--target",
+        metavar="COLUMN",
+        help="a column that is to be predicted: left out, or the goal prediction",
+    )
     add("--exclude", type=names, metavar="A,B", help="leave these columns out")
-    add("--keep", type=names, metavar="A,B", help="use these columns although they look like an id or a target")
-    add("--missing", choices=("error", "drop"), help="rows that lack a value (default: error)")
-    add("--standardize", "--standardise", action="store_true", help="scale columns to mean 0 and deviation 1")
+    add(
+        "--keep",
+        type=names,
+        metavar="A,B",
+        help="use these columns although they look like an id or a target",
+    )
+    add(
+        "--missing",
+        choices=("error", "drop"),
+        help="rows that lack a value (default: error)",
+    )
+    add(
+        "--standardize",
+        "--standardise",
+        action="store_true",
+        help="scale columns to mean 0 and deviation 1",
+    )
 
 
 def asked(options: argparse.Namespace) -> dict[str, Any]:
@@ -31,7 +58,9 @@ def names(text: str) -> list[str]:
     """Return names separated by commas, as the type of an argument."""
     held = [name.strip() for name in text.split(",")]
     if not all(held):
-        raise argparse.ArgumentTypeError(f"must be names separated by commas, got {text[:30]!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be names separated by commas, got {text[:30]!r}"
+        )
     return held
 
 
@@ -39,5 +68,6 @@ def is_asked(value: Any) -> bool:
     """Tell whether a value of JSON may be what `asked` returns."""
     kinds = {"standardize": bool}
     return isinstance(value, dict) and all(
-        name in OPTIONS and isinstance(given, kinds.get(name, list | str)) for name, given in value.items()
+        name in OPTIONS and isinstance(given, kinds.get(name, list | str))
+        for name, given in value.items()
     )

@@ -129,9 +129,13 @@ class Attack:
         name = f"{self.claim} as {self.form}: "
         dropped = f", {self.failures} of them dropped" if self.failures else ""
         told = [f"  searched   {self.moves}"]
-        told.append(f"  budget     {self.restarts} restarts{dropped}, {self.steps} steps, seed {self.seed}")
+        told.append(
+            f"  budget     {self.restarts} restarts{dropped}, {self.steps} steps, seed {self.seed}"
+        )
         if self.verdict is None:
-            return "\n".join([f"{name}nothing to judge, as every restart was dropped", *told])
+            return "\n".join(
+                [f"{name}nothing to judge, as every restart was dropped", *told]
+            )
         refuted = sum(verdict.status == "refuted" for verdict in self.rechecked)
         where = f"{refuted} of the {len(self.rechecked)} best places"
         least, middle, most = np.nanquantile(self.best, (0, 0.5, 1))
@@ -142,22 +146,37 @@ class Attack:
         told.append(f"  rechecked  {self.verdict.because}")
         for what, params in (("", self.params), ("simplest ", self.simplest)):
             for leaf_name, leaf in named(params):
-                text = np.array2string(leaf, floatmode="unique", separator=", ", threshold=200, max_line_width=100)
+                text = np.array2string(
+                    leaf,
+                    floatmode="unique",
+                    separator=", ",
+                    threshold=200,
+                    max_line_width=100,
+                )
                 begin = f"  {what}{leaf_name} = "
                 told.append(begin + text.replace("\n", "\n" + " " * len(begin)))
         if self.member and self.found:
             told.append(f"  the place is {self.member}, x being these numbers")
-        found = f"VIOLATED at {where}" if self.found else f"no violation at the {len(self.rechecked)} best places"
+        found = (
+            f"VIOLATED at {where}"
+            if self.found
+            else f"no violation at the {len(self.rechecked)} best places"
+        )
         return "\n".join([name + found, *told])
 
 
 def named(params: Params) -> list[tuple[str, Any]]:
     """Return the leaves of params with their names."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
-    return [(jax.tree_util.keystr(path, simple=True, separator="/") or "x", leaf) for path, leaf in leaves]
+    return [
+        (jax.tree_util.keystr(path, simple=True, separator="/") or "x", leaf)
+        for path, leaf in leaves
+    ]
 
 
-def search(target: Target, key: jax.Array, *, restarts: int = 32, steps: int = 300) -> Search:
+def search(
+    target: Target, key: jax.Array, *, restarts: int = 32, steps: int = 300
+) -> Search:
     """Climb from random starts, all restarts side by side in one compiled program.
 
     A step looks at the orders as they are and at a few with two entries exchanged, takes the best of these, makes one
@@ -188,53 +207,92 @@ def _climb(keys: jax.Array, *, target: Target, steps: int) -> tuple[jax.Array, P
 
         def join(floats: Sequence[jax.Array], orders: Sequence[jax.Array]) -> Params:
             first, second = iter(floats), iter(orders)
-            return jax.tree.unflatten(structure, [next(first if moves else second) for moves in moving])
+            return jax.tree.unflatten(
+                structure, [next(first if moves else second) for moves in moving]
+            )
 
         def parts(params: Params) -> tuple[list[jax.Array], list[jax.Array]]:
             split = list(zip(jax.tree.leaves(params), moving, strict=True))
-            return [leaf for leaf, moves in split if moves], [leaf for leaf, moves in split if not moves]
+            return [leaf for leaf, moves in split if moves], [
+                leaf for leaf, moves in split if not moves
+            ]
 
         def candidates(orders: list[jax.Array], key: jax.Array) -> list[jax.Array]:
-            return [_swaps(jax.random.fold_in(key, i), order) for i, order in enumerate(orders)]
+            return [
+                _swaps(jax.random.fold_in(key, i), order)
+                for i, order in enumerate(orders)
+            ]
 
-        def projected(floats: list[jax.Array], orders: list[jax.Array]) -> list[jax.Array]:
+        def projected(
+            floats: list[jax.Array], orders: list[jax.Array]
+        ) -> list[jax.Array]:
             return parts(target.project(join(floats, orders)))[0]
 
-        def value(floats: list[jax.Array], orders: list[jax.Array], key: jax.Array) -> jax.Array:
+        def value(
+            floats: list[jax.Array], orders: list[jax.Array], key: jax.Array
+        ) -> jax.Array:
             return target.excess(join(floats, orders), key)
 
         def step(state: Any, index: jax.Array) -> tuple[Any, None]:
             floats, orders, memory, best, alive = state
-            key_value, key_swaps = jax.random.split(jax.random.fold_in(key_steps, index))
+            key_value, key_swaps = jax.random.split(
+                jax.random.fold_in(key_steps, index)
+            )
             here = jax.value_and_grad(value)
             if orders:
                 tried = candidates(orders, key_swaps)
-                values, all_slopes = jax.vmap(here, (None, 0, None))(floats, tried, key_value)
+                values, all_slopes = jax.vmap(here, (None, 0, None))(
+                    floats, tried, key_value
+                )
                 # Without an improvement it is the first, the orders as they are.
                 chosen = jnp.argmax(jnp.where(jnp.isnan(values), -jnp.inf, values))
-                height, slopes, orders = jax.tree.map(lambda leaf: leaf[chosen], (values, all_slopes, tried))
+                height, slopes, orders = jax.tree.map(
+                    lambda leaf: leaf[chosen], (values, all_slopes, tried)
+                )
             else:
                 height, slopes = here(floats, orders, key_value)
-            finite = jnp.array([jnp.isfinite(leaf).all() for leaf in (height, *slopes)]).all()
+            finite = jnp.array(
+                [jnp.isfinite(leaf).all() for leaf in (height, *slopes)]
+            ).all()
             alive = alive & finite
             best = _where(alive & (height > best[0]), (height, floats, orders), best)
             # Adam scales every entry by itself. Where a constraint is active that would turn a slope which points out
             # of the set into a step along its boundary; so it gets what the projection leaves of the slope.
-            size = jnp.sqrt(sum([jnp.sum(slope**2) for slope in slopes], jnp.zeros_like(height)))
+            size = jnp.sqrt(
+                sum([jnp.sum(slope**2) for slope in slopes], jnp.zeros_like(height))
+            )
             short = PROBE / jnp.maximum(size, jnp.finfo(size.dtype).tiny ** 0.5)
-            ends = projected([leaf + short * slope for leaf, slope in zip(floats, slopes, strict=True)], orders)
-            inward = [(leaf - end) / short for leaf, end in zip(floats, ends, strict=True)]
+            ends = projected(
+                [
+                    leaf + short * slope
+                    for leaf, slope in zip(floats, slopes, strict=True)
+                ],
+                orders,
+            )
+            inward = [
+                (leaf - end) / short for leaf, end in zip(floats, ends, strict=True)
+            ]
             with jax.numpy_dtype_promotion("standard"):  # optax counts in integers
                 change, new_memory = optimizer.update(inward, memory, floats)
-            new_floats = projected([leaf + by for leaf, by in zip(floats, change, strict=True)], orders)
+            new_floats = projected(
+                [leaf + by for leaf, by in zip(floats, change, strict=True)], orders
+            )
             floats, memory = _where(alive, (new_floats, new_memory), (floats, memory))
             return (floats, orders, memory, best, alive), None
 
         floats, orders = parts(jax.tree.unflatten(structure, leaves))
         lowest = jnp.full((), -jnp.inf, jnp.result_type(*floats))
-        state = (floats, orders, optimizer.init(floats), (lowest, floats, orders), jnp.bool_(True))
+        state = (
+            floats,
+            orders,
+            optimizer.init(floats),
+            (lowest, floats, orders),
+            jnp.bool_(True),
+        )
         # The last of these evaluates the place that the last step has reached.
-        (*_, (height, floats, orders), _), _ = lax.scan(step, state, jnp.arange(steps + 1, dtype=jnp.uint32))
+        (*_, (height, floats, orders), _), _ = lax.scan(
+            step, state, jnp.arange(steps + 1, dtype=jnp.uint32)
+        )
         return jnp.where(height > -jnp.inf, height, jnp.nan), join(floats, orders)
 
     return jax.vmap(one)(keys)
@@ -252,7 +310,9 @@ def _where(chosen: jax.Array, new: Any, old: Any) -> Any:
 
 
 def _on_host(leaf: jax.Array) -> np.ndarray:
-    return np.asarray(leaf, np.float64 if jnp.issubdtype(leaf.dtype, jnp.floating) else None)
+    return np.asarray(
+        leaf, np.float64 if jnp.issubdtype(leaf.dtype, jnp.floating) else None
+    )
 
 
 def attack(
@@ -284,20 +344,38 @@ def attack(
     checks.open_unit("alpha", alpha)
     target = what.target if isinstance(what, Claim) else what
     if target is None:
-        raise ValueError("the claim has no target; make it with proofs_check.inequality")
+        raise ValueError(
+            "the claim has no target; make it with proofs_check.inequality"
+        )
     names = (target.claim, target.form)
-    reached = search(target, draws.derive_key(seed, *names, "search"), restarts=restarts, steps=steps)
+    reached = search(
+        target, draws.derive_key(seed, *names, "search"), restarts=restarts, steps=steps
+    )
     ranked = np.argsort(-reached.best)  # NaN last
     ranked = ranked[~np.isnan(reached.best[ranked])][: checks.count("most", most)]
     verdicts = []
     for rank, index in enumerate(ranked):
         key = draws.derive_key(seed, *names, "recheck", str(rank))
-        verdicts.append(recheck(target, _at(reached.params, int(index)), key, alpha=alpha / len(ranked)))
-    refuted = [rank for rank, verdict in enumerate(verdicts) if verdict.status == "refuted"]
+        verdicts.append(
+            recheck(
+                target, _at(reached.params, int(index)), key, alpha=alpha / len(ranked)
+            )
+        )
+    refuted = [
+        rank for rank, verdict in enumerate(verdicts) if verdict.status == "refuted"
+    ]
     shown = refuted[0] if refuted else 0
     index = int(ranked[shown]) if verdicts else 0
-    proved = bool(refuted) and not any(evidence.facts.get("delta", 0) > 0 for evidence in verdicts[shown].evidence)
-    simple = _simplest(target, _at(reached.params, index), draws.derive_key(seed, *names, "simple")) if proved else None
+    proved = bool(refuted) and not any(
+        evidence.facts.get("delta", 0) > 0 for evidence in verdicts[shown].evidence
+    )
+    simple = (
+        _simplest(
+            target, _at(reached.params, index), draws.derive_key(seed, *names, "simple")
+        )
+        if proved
+        else None
+    )
     return Attack(
         target.claim,
         target.form,
@@ -335,10 +413,18 @@ def recheck(target: Target, params: Params, key: jax.Array, *, alpha: float) -> 
             case Tail(trial=trial):
                 samples.append(draws.sample(trial, key_setting, setting, target.trials))
             case statement:
-                raise TypeError(f"no recheck for a statement of type {type(statement).__name__}")
-    verdict = judge.judge(form, samples, alpha, eps=float(jnp.finfo(jnp.result_type(float)).eps))
+                raise TypeError(
+                    f"no recheck for a statement of type {type(statement).__name__}"
+                )
+    verdict = judge.judge(
+        form, samples, alpha, eps=float(jnp.finfo(jnp.result_type(float)).eps)
+    )
     by_chance = any(evidence.facts.get("delta", 0) > 0 for evidence in verdict.evidence)
-    return verdict if verdict.status != "refuted" or by_chance else _confirmed(target, params, verdict)
+    return (
+        verdict
+        if verdict.status != "refuted" or by_chance
+        else _confirmed(target, params, verdict)
+    )
 
 
 def _confirmed(target: Target, params: Params, verdict: Verdict) -> Verdict:
@@ -350,14 +436,21 @@ def _confirmed(target: Target, params: Params, verdict: Verdict) -> Verdict:
         why = "the target has no enclosures of both sides"
     else:
         try:
-            found = enclosures.at_most(lambda: enclosed(jax.tree.map(_as_balls, params)))
+            found = enclosures.at_most(
+                lambda: enclosed(jax.tree.map(_as_balls, params))
+            )
         except ArithmeticError as error:
             why = str(error)
         else:
             if not found.holds:
-                return replace(verdict, because=f"{verdict.because}; proved: {found.because}, to {found.digits} digits")
+                return replace(
+                    verdict,
+                    because=f"{verdict.because}; proved: {found.because}, to {found.digits} digits",
+                )
             why = f"enclosed are {found.because}"
-    return replace(verdict, status="consistent", because=f"{verdict.because}: not confirmed; {why}")
+    return replace(
+        verdict, status="consistent", because=f"{verdict.because}: not confirmed; {why}"
+    )
 
 
 def _simplest(target: Target, params: Params, key: jax.Array) -> Params | None:
@@ -373,7 +466,9 @@ def _simplest(target: Target, params: Params, key: jax.Array) -> Params | None:
 
     def place(values: Sequence[np.ndarray]) -> Params:
         changed = dict(zip(floats, values, strict=True))
-        return jax.tree.unflatten(structure, [changed.get(i, leaf) for i, leaf in enumerate(leaves)])
+        return jax.tree.unflatten(
+            structure, [changed.get(i, leaf) for i, leaf in enumerate(leaves)]
+        )
 
     def proved(values: Sequence[np.ndarray]) -> bool:
         found, enclosed = place(values), target.enclosed
@@ -386,28 +481,51 @@ def _simplest(target: Target, params: Params, key: jax.Array) -> Params | None:
         if not inside:
             return False
         try:
-            return not enclosures.at_most(lambda: enclosed(jax.tree.map(_as_balls, found))).holds
+            return not enclosures.at_most(
+                lambda: enclosed(jax.tree.map(_as_balls, found))
+            ).holds
         except (ArithmeticError, ValueError):
             return False
 
     def whole(rng: np.random.Generator, most: int, leaf: np.ndarray) -> np.ndarray:
-        return rng.integers(-most if np.any(leaf < 0) else 0, most + 1, (WHOLE, *leaf.shape)).astype(float)
+        return rng.integers(
+            -most if np.any(leaf < 0) else 0, most + 1, (WHOLE, *leaf.shape)
+        ).astype(float)
 
-    own, rng = [leaves[i] for i in floats], np.random.default_rng(np.asarray(jax.random.key_data(key)))
-    height, fold = jax.jit(jax.vmap(target.excess, (0, None))), functools.partial(jax.random.fold_in, key)
+    own, rng = (
+        [leaves[i] for i in floats],
+        np.random.default_rng(np.asarray(jax.random.key_data(key))),
+    )
+    height, fold = (
+        jax.jit(jax.vmap(target.excess, (0, None))),
+        functools.partial(jax.random.fold_in, key),
+    )
 
     def candidates() -> Iterator[list[np.ndarray]]:
         for most in (1, 2, 3, 5, 9):
             tried = [whole(rng, most, leaf) for leaf in own]
             both = dict(zip(floats, tried, strict=True))
-            stacked = [both.get(i, np.broadcast_to(leaf, (WHOLE, *leaf.shape))) for i, leaf in enumerate(leaves)]
+            stacked = [
+                both.get(i, np.broadcast_to(leaf, (WHOLE, *leaf.shape)))
+                for i, leaf in enumerate(leaves)
+            ]
             heights = np.asarray(
-                height(jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in stacked]), fold(most))
+                height(
+                    jax.tree.unflatten(
+                        structure, [jnp.asarray(leaf) for leaf in stacked]
+                    ),
+                    fold(most),
+                )
             )
             for index in np.argsort(-np.nan_to_num(heights, nan=-np.inf))[:5]:
                 yield [leaf[index] for leaf in tried]
         for digits in range(1, 17):
-            yield [np.array([float(f"{x:.{digits}g}") for x in leaf.ravel()]).reshape(leaf.shape) for leaf in own]
+            yield [
+                np.array([float(f"{x:.{digits}g}") for x in leaf.ravel()]).reshape(
+                    leaf.shape
+                )
+                for leaf in own
+            ]
 
     best = next((values for values in candidates() if proved(values)), None)
     if best is None:

@@ -49,14 +49,21 @@ def betting_limits(
             mean = ((below + above) / 2)[..., None]
             gains = np.log1p(np.minimum(bets, most / mean) * (x - mean))
             refuted = np.max(np.cumsum(gains, -1), -1, initial=0.0) >= -math.log(alpha)
-            below, above = np.where(refuted, mean[..., 0], below), np.where(refuted, above, mean[..., 0])
+            below, above = (
+                np.where(refuted, mean[..., 0], below),
+                np.where(refuted, above, mean[..., 0]),
+            )
         return below
 
     least = low + span * lower(values)
-    return least, high - span * lower(1 - values) if high < math.inf else np.full_like(least, math.inf)
+    return least, high - span * lower(1 - values) if high < math.inf else np.full_like(
+        least, math.inf
+    )
 
 
-def catoni_limits(sample: ArrayLike, alpha: float, *, variance: float) -> tuple[np.ndarray, np.ndarray]:
+def catoni_limits(
+    sample: ArrayLike, alpha: float, *, variance: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Return (lower, upper) limits of the mean of variables of at most this variance, each at level `alpha`.
 
     `sample` has shape (..., n), streams of independent values with the same mean; the results have shape (...). The
@@ -70,7 +77,9 @@ def catoni_limits(sample: ArrayLike, alpha: float, *, variance: float) -> tuple[
     open_unit(alpha=alpha)
     values = np.asarray(sample, np.float64)
     if not variance > 0 or values.ndim < 1 or values.shape[-1] < 1:
-        raise ValueError(f"variance must be positive, and sample a value a stream or more, got variance={variance!r}")
+        raise ValueError(
+            f"variance must be positive, and sample a value a stream or more, got variance={variance!r}"
+        )
     n, log = values.shape[-1], -math.log(alpha)
     scale = math.sqrt(2 * log / (n * variance))
     threshold = n * math.log1p(scale**2 * variance / 2) + log
@@ -82,8 +91,13 @@ def catoni_limits(sample: ArrayLike, alpha: float, *, variance: float) -> tuple[
         for _ in range(60):
             mean = (below + above) / 2
             y = scale * (x - mean[..., None])
-            refuted = np.sum(np.sign(y) * np.log1p(np.abs(y) + y**2 / 2), -1) >= threshold
-            below, above = np.where(refuted, mean, below), np.where(refuted, above, mean)
+            refuted = (
+                np.sum(np.sign(y) * np.log1p(np.abs(y) + y**2 / 2), -1) >= threshold
+            )
+            below, above = (
+                np.where(refuted, mean, below),
+                np.where(refuted, above, mean),
+            )
         return below
 
     return lower(values), -lower(-values)
@@ -108,7 +122,9 @@ def mean_limits(
                 f"the statistic must lie in its limits [{low:g}, {high:g}], got {sample.min():g} to {sample.max():g}"
             )
         inside = np.clip(sample, low, high)
-        lower, upper = betting_limits(inside, level, low=low, high=high, horizon=sample.size, unit=unit)
+        lower, upper = betting_limits(
+            inside, level, low=low, high=high, horizon=sample.size, unit=unit
+        )
     elif variance is not None:
         lower, upper = catoni_limits(sample, level, variance=float(variance))
     else:
@@ -119,9 +135,17 @@ def mean_limits(
 def _unit(sample: ArrayLike, low: float, high: float, span: float) -> np.ndarray:
     values = np.asarray(sample, np.float64)
     if not -math.inf < low < high or not span > 0:
-        raise ValueError(f"low must be below high and finite, and the unit positive, got [{low!r}, {high!r}], {span!r}")
-    if values.ndim < 1 or values.shape[-1] < 1 or not np.all((values >= low) & (values <= high)):
-        raise ValueError(f"sample must hold at least one value a stream, all in [{low:g}, {high:g}]")
+        raise ValueError(
+            f"low must be below high and finite, and the unit positive, got [{low!r}, {high!r}], {span!r}"
+        )
+    if (
+        values.ndim < 1
+        or values.shape[-1] < 1
+        or not np.all((values >= low) & (values <= high))
+    ):
+        raise ValueError(
+            f"sample must hold at least one value a stream, all in [{low:g}, {high:g}]"
+        )
     return (values - low) / span
 
 

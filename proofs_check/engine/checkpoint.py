@@ -58,7 +58,9 @@ def create(folder: Path, manifest: Mapping[str, Any]) -> Checkpoint:
     handle = _open(folder)
     try:
         if (folder / MANIFEST).exists():
-            raise CheckpointError(f"{folder} already belongs to a run; choose a new folder, or resume it")
+            raise CheckpointError(
+                f"{folder} already belongs to a run; choose a new folder, or resume it"
+            )
         with files.failing(folder / CHECKPOINT):
             files.cut(handle, 0)
             files.append(handle, _line(["run", _digest(text.encode())]))
@@ -79,7 +81,9 @@ def has_begun(folder: Path) -> bool:
     """
     names = set(folder.iterdir()) - set(files.leftovers(folder))
     first = folder / CHECKPOINT
-    return not names <= {first} or (first in names and first.lstat().st_size > len(_line(["run", _digest(b"")])))
+    return not names <= {first} or (
+        first in names and first.lstat().st_size > len(_line(["run", _digest(b"")]))
+    )
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -107,15 +111,21 @@ def resume(folder: Path) -> Checkpoint:
     """
     path = folder / CHECKPOINT
     if not path.is_file():
-        raise CheckpointError(f"{folder} holds no {CHECKPOINT}, so its run cannot be resumed")
+        raise CheckpointError(
+            f"{folder} holds no {CHECKPOINT}, so its run cannot be resumed"
+        )
     handle = _open(folder)
     try:
         lines = _lines(handle)
         head, end = next(lines, (None, 0))
         if not isinstance(head, list) or head[:1] != ["run"]:
-            raise CheckpointError(f"{path} is damaged or cut short, and is left as it is; start a new run")
+            raise CheckpointError(
+                f"{path} is damaged or cut short, and is left as it is; start a new run"
+            )
         if head != ["run", _digest((folder / MANIFEST).read_bytes())]:
-            raise CheckpointError(f"{path} does not belong to the {MANIFEST} beside it; both are left as they are")
+            raise CheckpointError(
+                f"{path} does not belong to the {MANIFEST} beside it; both are left as they are"
+            )
         blocks = Checkpoint(folder, handle, resumed=1)
         for record, end in lines:  # noqa: B007 (the last one is where whole lines end)
             if record == ["resumed"]:
@@ -165,9 +175,13 @@ class Checkpoint:
         text = base64.b64encode(data.tobytes()).decode()
         line = _line([label, start, data.dtype.str, values.shape, text])
         if data.dtype.str not in _DTYPES or len(line) > _LONGEST:
-            raise TypeError(f"a block of {data.nbytes} bytes of dtype {data.dtype} cannot be kept")
+            raise TypeError(
+                f"a block of {data.nbytes} bytes of dtype {data.dtype} cannot be kept"
+            )
         with self._lock:
-            if self._handle is None or self.folder is None:  # it keeps nothing, or the run has ended
+            if (
+                self._handle is None or self.folder is None
+            ):  # it keeps nothing, or the run has ended
                 return
             if self._failed is not None:  # nothing may follow a line that was cut short
                 raise self._failed
@@ -195,7 +209,9 @@ class Checkpoint:
             known = isinstance(label, str) and type(start) is int and dtype in _DTYPES
             if not (known and all(type(size) is int and size >= 0 for size in shape)):
                 return False
-            values = np.frombuffer(base64.b64decode(text, validate=True), dtype).reshape(shape)
+            values = np.frombuffer(
+                base64.b64decode(text, validate=True), dtype
+            ).reshape(shape)
         except (ValueError, TypeError, OverflowError):
             return False
         self._blocks[label, start] = values.copy()
@@ -243,7 +259,14 @@ def _lines(handle: int) -> Iterator[tuple[Any, int]]:
             end += len(line)
             checksum, _, text = line.rstrip(b"\n").partition(b" ")
             try:
-                yield (json.loads(text) if checksum == b"%08x" % zlib.crc32(text) else None), end
+                yield (
+                    (
+                        json.loads(text)
+                        if checksum == b"%08x" % zlib.crc32(text)
+                        else None
+                    ),
+                    end,
+                )
             except (ValueError, RecursionError):  # no line of ours
                 yield None, end
 

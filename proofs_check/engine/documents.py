@@ -24,10 +24,14 @@ class DocumentError(Exception):
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Write a document in one step: a reader never finds half a file. Raises StorageError."""
-    files.write(path, json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+    files.write(
+        path, json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    )
 
 
-def load(path: Path, kind: str, key: str, known: int, check: Callable[[Any], str]) -> dict[str, Any]:
+def load(
+    path: Path, kind: str, key: str, known: int, check: Callable[[Any], str]
+) -> dict[str, Any]:
     """Return the document of a kind that a file holds: its version is under `key`, and `check` finds faults in it.
 
     Raises DocumentError, in one line, where it holds none of the version that is known, or one with a fault.
@@ -35,14 +39,18 @@ def load(path: Path, kind: str, key: str, known: int, check: Callable[[Any], str
     document = read_json(path)
     version = document.get(key) if isinstance(document, dict) else None
     if version is None:
-        raise DocumentError(f"{place(path)} is no {kind} of proofs_check: it has no schema version")
+        raise DocumentError(
+            f"{place(path)} is no {kind} of proofs_check: it has no schema version"
+        )
     if version != known or isinstance(version, bool):
         raise DocumentError(
             f"{place(path)} has schema version {str(version)[:30]!r}, and this program reads version {known}"
         )
     fault = check(document)
     if fault:
-        raise DocumentError(f"{place(path)} is not a {kind} of schema version {known}: {fault}")
+        raise DocumentError(
+            f"{place(path)} is not a {kind} of schema version {known}: {fault}"
+        )
     return dict(document)
 
 
@@ -60,13 +68,23 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise DocumentError(f"{where} cannot be read ({error.strerror})") from None
     if len(content) > _LONGEST:
-        raise DocumentError(f"{where} is longer than {_LONGEST:,} bytes, so it is not from this program")
+        raise DocumentError(
+            f"{where} is longer than {_LONGEST:,} bytes, so it is not from this program"
+        )
     try:
-        return json.loads(content.decode("utf-8"), parse_constant=_no_constant, parse_int=_whole)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):  # cut short, or brackets without end
+        return json.loads(
+            content.decode("utf-8"), parse_constant=_no_constant, parse_int=_whole
+        )
+    except (
+        json.JSONDecodeError,
+        UnicodeDecodeError,
+        RecursionError,
+    ):  # cut short, or brackets without end
         raise DocumentError(f"{where} is not JSON; was it cut short?") from None
     except ValueError as error:  # NaN, or a number of thousands of digits
-        raise DocumentError(f"{where} is not JSON as this program writes it ({one_line(error)})") from None
+        raise DocumentError(
+            f"{where} is not JSON as this program writes it ({one_line(error)})"
+        ) from None
 
 
 def _no_constant(name: str) -> float:
@@ -90,7 +108,13 @@ def strict(value: Any) -> Any:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
-        return None if math.isnan(value) else float(value) if math.isfinite(value) else str(float(value))
+        return (
+            None
+            if math.isnan(value)
+            else float(value)
+            if math.isfinite(value)
+            else str(float(value))
+        )
     if hasattr(value, "dtype"):  # NumPy and JAX
         return strict(np.asarray(value).tolist())
     return str(value)
@@ -106,16 +130,30 @@ def fault_of(value: Any, shape: Any, where: str) -> str:
         if not isinstance(value, dict):
             return f"{where} is not an object"
         missing = [f"{where}.{key} is missing" for key in shape if key not in value]
-        faults = (fault_of(value[key], inner, f"{where}.{key}") for key, inner in shape.items())
+        faults = (
+            fault_of(value[key], inner, f"{where}.{key}")
+            for key, inner in shape.items()
+        )
         return missing[0] if missing else next(filter(None, faults), "")
     if isinstance(shape, list):
         if not isinstance(value, list):
             return f"{where} is not a list"
-        return next(filter(None, (fault_of(entry, shape[0], f"{where}[{i}]") for i, entry in enumerate(value))), "")
+        return next(
+            filter(
+                None,
+                (
+                    fault_of(entry, shape[0], f"{where}[{i}]")
+                    for i, entry in enumerate(value)
+                ),
+            ),
+            "",
+        )
     if isinstance(shape, frozenset):
         fits = isinstance(value, str) and value in shape
     elif isinstance(shape, FunctionType):
         fits = shape(value)
     else:  # True is an int in Python, and no number in JSON
-        fits = isinstance(value, shape) and not (shape is int and isinstance(value, bool))
+        fits = isinstance(value, shape) and not (
+            shape is int and isinstance(value, bool)
+        )
     return "" if fits else f"{where} is {str(value)[:30]!r}"

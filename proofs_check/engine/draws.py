@@ -14,7 +14,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from proofs_check.claim import Calibrated, Control, Expectation, Form, Law, Rare, Rate, Setting, Tail, Trial
+from proofs_check.claim import (
+    Calibrated,
+    Control,
+    Expectation,
+    Form,
+    Law,
+    Rare,
+    Rate,
+    Setting,
+    Tail,
+    Trial,
+)
 from proofs_check.engine import judge, limits, stopping
 from proofs_check.engine.programs import Kept, program_of
 
@@ -49,14 +60,27 @@ class Profile:
         decides it by the fixed one, both up to the cap, and nothing where its probability is zero or less.
         Raises what `judge.checked_bound` raises.
         """
-        settings, cap = form.settings, self.max_control if isinstance(form, Control) else self.max_trials
+        settings, cap = (
+            form.settings,
+            self.max_control if isinstance(form, Control) else self.max_trials,
+        )
         match form.statement:
             case Tail(bound=bound) if self.patient:
-                return tuple(cap * (judge.checked_bound(bound, s)[1] < 1) for s in settings)
+                return tuple(
+                    cap * (judge.checked_bound(bound, s)[1] < 1) for s in settings
+                )
             case Tail(bound=bound):
-                return tuple(_counting(bound, s, alpha / len(settings), cap, _sequential) for s in settings)
+                return tuple(
+                    _counting(bound, s, alpha / len(settings), cap, _sequential)
+                    for s in settings
+                )
             case Calibrated(shape=bound):
-                return tuple(_counting(bound, s, alpha / len(settings), cap, limits.trials_needed) for s in settings)
+                return tuple(
+                    _counting(
+                        bound, s, alpha / len(settings), cap, limits.trials_needed
+                    )
+                    for s in settings
+                )
             case Expectation() | Law():
                 return (self.max_draws,) * len(settings)
             case Rare():
@@ -67,7 +91,11 @@ class Profile:
 
 
 def _counting(
-    bound: Callable[[Setting], Any], setting: Setting, level: float, cap: int, needed: Callable[[float, float], int]
+    bound: Callable[[Setting], Any],
+    setting: Setting,
+    level: float,
+    cap: int,
+    needed: Callable[[float, float], int],
 ) -> int:
     _, delta = judge.checked_bound(bound, setting)
     if delta >= 1:
@@ -81,11 +109,17 @@ def _sequential(delta: float, level: float) -> int:
     return stopping.trials_needed(delta, level, block=judge.LOOK)
 
 
-QUICK = Profile("quick", max_trials=4 * BLOCK, max_draws=2_000, max_control=4 * BLOCK, lenient=True)
-FULL = Profile("full", max_trials=160 * BLOCK, max_draws=100_000, max_control=16 * BLOCK)
+QUICK = Profile(
+    "quick", max_trials=4 * BLOCK, max_draws=2_000, max_control=4 * BLOCK, lenient=True
+)
+FULL = Profile(
+    "full", max_trials=160 * BLOCK, max_draws=100_000, max_control=16 * BLOCK
+)
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (QUICK, FULL)}
 ANYONES: Mapping[str, Profile] = {
-    name: Profile(name, draws, draws, draws, lenient=name == "quick", max_rare=draws, patient=True)
+    name: Profile(
+        name, draws, draws, draws, lenient=name == "quick", max_rare=draws, patient=True
+    )
     for name, draws in (("quick", 10_000), ("full", 100_000))
 }
 """For statements of which nobody knows how sharp they are."""
@@ -109,8 +143,14 @@ def sample(
     suggest); neither changes a random draw. NaN is kept.
     Raises ValueError where a trial does not return a scalar. Settings with equal shapes share a compilation.
     """
-    if num_trials < 0 or (batch is not None and batch < 1) or (block is not None and block < 1):
-        raise ValueError(f"counts must be positive, got num_trials={num_trials}, block={block}, batch={batch}")
+    if (
+        num_trials < 0
+        or (batch is not None and batch < 1)
+        or (block is not None and block < 1)
+    ):
+        raise ValueError(
+            f"counts must be positive, got num_trials={num_trials}, block={block}, batch={batch}"
+        )
     out = np.empty(num_trials)
     if num_trials == 0:
         return out
@@ -118,7 +158,9 @@ def sample(
     draw = Draw(trial, key, setting, block=size, batch=batch)
     for start in range(0, num_trials, size):
         stop = min(start + size, num_trials)
-        out[start:stop] = draw(start)[: stop - start]  # the last block runs in full size
+        out[start:stop] = draw(start)[
+            : stop - start
+        ]  # the last block runs in full size
         if progress is not None:
             progress(stop, num_trials)
     return out
@@ -144,11 +186,26 @@ class Draw:
     ) -> None:
         """Take the trial, and what its trials share."""
         real = jnp.result_type(float)
-        numbers = {name: np.asarray(value, real) for name, value in setting.numbers.items()}
-        self._shared, tree = jax.tree.flatten(jax.device_put((key, setting.data, numbers)))
-        kinds = tuple((leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in self._shared)
+        numbers = {
+            name: np.asarray(value, real) for name, value in setting.numbers.items()
+        }
+        self._shared, tree = jax.tree.flatten(
+            jax.device_put((key, setting.data, numbers))
+        )
+        kinds = tuple(
+            (leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False))
+            for leaf in self._shared
+        )
         self.block, self._kept = block, (name, kept, batch)
-        self.program = program_of(trial, tuple(sorted(setting.shapes.items())), tree, kinds, block, batch, real)
+        self.program = program_of(
+            trial,
+            tuple(sorted(setting.shapes.items())),
+            tree,
+            kinds,
+            block,
+            batch,
+            real,
+        )
         self._call: Callable[..., jax.Array] | None = None
 
     def __call__(self, start: int) -> np.ndarray:
@@ -157,8 +214,12 @@ class Draw:
             self._call = self.program.ready(*self._kept)
             self._shared = jax.device_put(self._shared, self.program.where)
         values, first = [], start
-        while first < start + self.block:  # each is awaited: decompositions under way at once wait for each other
-            values.append(np.asarray(self._call(np.uint32(first), *self._shared), np.float64))
+        while (
+            first < start + self.block
+        ):  # each is awaited: decompositions under way at once wait for each other
+            values.append(
+                np.asarray(self._call(np.uint32(first), *self._shared), np.float64)
+            )
             first += values[-1].size
         return np.concatenate(values)[: self.block]
 
@@ -169,5 +230,9 @@ def derive_key(seed: int | jax.Array, *names: str) -> jax.Array:
     text = "\x1f".join(("" if given else str(int(seed)), *names))
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     first, second = int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:], "big")
-    root = jax.random.fold_in(seed, np.uint32(first)) if given else jax.random.key(first >> 1)
+    root = (
+        jax.random.fold_in(seed, np.uint32(first))
+        if given
+        else jax.random.key(first >> 1)
+    )
     return jax.random.fold_in(root, np.uint32(second))

@@ -48,13 +48,19 @@ def ball(x: Any) -> Ball:
     """Return a number as a ball, exactly: a float for what it is in binary, a Fraction or "0.1" as it reads."""
     if isinstance(x, Fraction):
         return arb(fmpq(x.numerator, x.denominator))
-    return x if isinstance(x, arb | arb_series) else arb(x.item() if isinstance(x, np.generic) else x)
+    return (
+        x
+        if isinstance(x, arb | arb_series)
+        else arb(x.item() if isinstance(x, np.generic) else x)
+    )
 
 
 def balls(array: Any) -> np.ndarray:
     """Return an array of numbers as an array of balls of the same shape (dtype object)."""
     array = np.asarray(array)
-    return np.array([ball(x) for x in array.ravel()] + [None], dtype=object)[:-1].reshape(array.shape)
+    return np.array([ball(x) for x in array.ravel()] + [None], dtype=object)[
+        :-1
+    ].reshape(array.shape)
 
 
 def digits(x: Ball) -> int:
@@ -82,7 +88,9 @@ def relative(sides: Callable[[], tuple[Any, Any]]) -> tuple[float, float]:
             pair = left / larger, right / larger
             if all(x.is_finite() and float(x.rad()) < 1e-16 for x in pair):
                 return float(pair[0].mid()), float(pair[1].mid())
-    raise ArithmeticError(f"the sides cannot be enclosed: {_short(left)} and {_short(right)}")
+    raise ArithmeticError(
+        f"the sides cannot be enclosed: {_short(left)} and {_short(right)}"
+    )
 
 
 def equal(sides: Callable[[], tuple[Any, Any]], note: str = "") -> Enclosed:
@@ -100,9 +108,14 @@ def _decide(sides: Any, decided: Any, signs: tuple[str, str], note: str) -> Encl
             left, right = map(ball, sides())
             holds = decided(left, right)
             if holds is not None:
-                shown = f"{_short(left)} {signs[not holds]} {_short(right)}" + f" ({note})" * bool(note)
+                shown = (
+                    f"{_short(left)} {signs[not holds]} {_short(right)}"
+                    + f" ({note})" * bool(note)
+                )
                 return Enclosed(holds, digits(right - left), shown)
-    raise ArithmeticError(f"the sides cannot be told apart: {_short(left)} and {_short(right)}")
+    raise ArithmeticError(
+        f"the sides cannot be told apart: {_short(left)} and {_short(right)}"
+    )
 
 
 def _short(x: Ball) -> str:
@@ -117,7 +130,11 @@ def together(parts: Iterable[Enclosed]) -> Enclosed:
             return part
         made.append(part)
     least = min(made, key=lambda part: part.digits)
-    return Enclosed(True, least.digits, least.because + f", and {len(made) - 1} more" * (len(made) > 1))
+    return Enclosed(
+        True,
+        least.digits,
+        least.because + f", and {len(made) - 1} more" * (len(made) > 1),
+    )
 
 
 def each(sides: Callable[..., tuple[Any, Any]], *settings: Sequence[Any]) -> Enclosed:
@@ -152,40 +169,72 @@ def prove(
             piece = todo.popleft()
             looked += 1
             if looked > pieces:
-                raise ArithmeticError(f"not decided within {pieces} pieces, near {[_short(a) for a, _ in piece]}")
+                raise ArithmeticError(
+                    f"not decided within {pieces} pieces, near {[_short(a) for a, _ in piece]}"
+                )
             if _value(f, piece, zeros or {}) > 0:
                 continue
             middle = [(low + high).mid() / 2 for low, high in piece]
             there = f(*middle)
             if there < 0:
-                return Enclosed(False, digits(there), f"{_short(there)} at {', '.join(map(_short, middle))}")
-            widths = [float((b - a) / (1 + ball(y) - ball(x))) for (a, b), (x, y) in zip(piece, box, strict=True)]
+                return Enclosed(
+                    False,
+                    digits(there),
+                    f"{_short(there)} at {', '.join(map(_short, middle))}",
+                )
+            widths = [
+                float((b - a) / (1 + ball(y) - ball(x)))
+                for (a, b), (x, y) in zip(piece, box, strict=True)
+            ]
             i = int(np.argmax(widths))
             cut = middle[i].mid()
-            todo += [[*piece[:i], half, *piece[i + 1 :]] for half in ((piece[i][0], cut), (cut, piece[i][1]))]
-        return Enclosed(True, int(_BITS_OF_PIECES * math.log10(2)), f"over the whole range, in {looked} piece(s)")
+            todo += [
+                [*piece[:i], half, *piece[i + 1 :]]
+                for half in ((piece[i][0], cut), (cut, piece[i][1]))
+            ]
+        return Enclosed(
+            True,
+            int(_BITS_OF_PIECES * math.log10(2)),
+            f"over the whole range, in {looked} piece(s)",
+        )
 
 
-def _value(f: Callable[..., Ball], piece: list[tuple[Ball, Ball]], zeros: Mapping[int, tuple[Any, int]]) -> Ball:
+def _value(
+    f: Callable[..., Ball],
+    piece: list[tuple[Ball, Ball]],
+    zeros: Mapping[int, tuple[Any, int]],
+) -> Ball:
     """Return an enclosure of f over a piece, or of f over a positive factor where the piece holds a zero."""
     sides = [low.union(high) for low, high in piece]
     for i, (place, order) in zeros.items():
         place, (low, high) = ball(place), piece[i]
         if sides[i].contains(place):
-            if not (place.is_exact() and (low >= place or high <= place or order % 2 == 0)):
-                raise ValueError("a zero is an exact number, and of even order or at an end of the box")
-            return _coefficient(f, sides, i, order) * (-1 if order % 2 and not low >= place else 1)
+            if not (
+                place.is_exact() and (low >= place or high <= place or order % 2 == 0)
+            ):
+                raise ValueError(
+                    "a zero is an exact number, and of even order or at an end of the box"
+                )
+            return _coefficient(f, sides, i, order) * (
+                -1 if order % 2 and not low >= place else 1
+            )
     value = f(*sides)
     if value > 0 or not value.is_finite():
         return value
     middle = [side.mid() for side in sides]
-    slopes = [(_coefficient(f, sides, i, 1), side - x) for i, (side, x) in enumerate(zip(sides, middle, strict=True))]
+    slopes = [
+        (_coefficient(f, sides, i, 1), side - x)
+        for i, (side, x) in enumerate(zip(sides, middle, strict=True))
+    ]
     return value.intersection(f(*middle) + sum(slope * off for slope, off in slopes))
 
 
 def _coefficient(f: Callable[..., Ball], sides: list[Ball], i: int, order: int) -> Ball:
     """Return an enclosure, over the piece, of the Taylor coefficient of f of this order in parameter i."""
-    places = [arb_series([side, 1] if j == i else [side], prec=order + 1) for j, side in enumerate(sides)]
+    places = [
+        arb_series([side, 1] if j == i else [side], prec=order + 1)
+        for j, side in enumerate(sides)
+    ]
     before, ctx.cap = ctx.cap, order + 1
     try:
         return arb_series(f(*places), prec=order + 1)[order]
@@ -201,13 +250,17 @@ def normal_tail(x: Any) -> Ball:
 def chi_square_tail(x: Any, freedom: Any) -> Ball:
     """Return P(chi^2 >= x)."""
     half, x = ball(freedom) / 2, ball(x) / 2
-    return x.gamma_upper(half, regularized=1) if x > half else 1 - _gamma_series(half, x)
+    return (
+        x.gamma_upper(half, regularized=1) if x > half else 1 - _gamma_series(half, x)
+    )
 
 
 def chi_square_below(x: Any, freedom: Any) -> Ball:
     """Return P(chi^2 <= x), to many digits where that is small, too."""
     half, x = ball(freedom) / 2, ball(x) / 2
-    return 1 - x.gamma_upper(half, regularized=1) if x > half else _gamma_series(half, x)
+    return (
+        1 - x.gamma_upper(half, regularized=1) if x > half else _gamma_series(half, x)
+    )
 
 
 def _gamma_series(a: Ball, x: Ball) -> Ball:
@@ -219,8 +272,12 @@ def _gamma_series(a: Ball, x: Ball) -> Ball:
         k += 1
         term *= x / (a + k)
         total += term
-    ratio = x / (a + k + 1)  # each later term is less than this times the one before, and stands in the ball
-    return (a * x.log() - x - (a + 1).lgamma()).exp() * (total + ball(0).union(term * ratio / (1 - ratio)))
+    ratio = x / (
+        a + k + 1
+    )  # each later term is less than this times the one before, and stands in the ball
+    return (a * x.log() - x - (a + 1).lgamma()).exp() * (
+        total + ball(0).union(term * ratio / (1 - ratio))
+    )
 
 
 def beta_below(x: Any, a: Any, b: Any) -> Ball:
@@ -232,8 +289,17 @@ def binomial_tail(count: int, trials: int, p: Any) -> Ball:
     """Return P(Bin(trials, p) >= count)."""
     p, total = ball(p), ball(0)
     if count <= 0 or count > trials or trials > 2000 or not 0 < p < 1:
-        return ball(1) if count <= 0 else ball(0) if count > trials else beta_below(p, count, trials - count + 1)
-    term, odds = math.comb(trials, count) * p**count * (1 - p) ** (trials - count), p / (1 - p)
+        return (
+            ball(1)
+            if count <= 0
+            else ball(0)
+            if count > trials
+            else beta_below(p, count, trials - count + 1)
+        )
+    term, odds = (
+        math.comb(trials, count) * p**count * (1 - p) ** (trials - count),
+        p / (1 - p),
+    )
     for k in range(count, trials + 1):  # much faster than the Beta law
         total, term = total + term, term * odds * (trials - k) / (k + 1)
     return total
@@ -278,9 +344,16 @@ def _rotated(A: np.ndarray, V: np.ndarray) -> np.ndarray:
             if B[i, j] == 0:
                 continue
             ratio = (B[j, j] - B[i, i]) / (2 * B[i, j])
-            tangent = (1 if ratio >= 0 else -1) / (abs(ratio) + (1 + ratio * ratio).sqrt())
+            tangent = (1 if ratio >= 0 else -1) / (
+                abs(ratio) + (1 + ratio * ratio).sqrt()
+            )
             cosine = 1 / (1 + tangent * tangent).sqrt()
-            turn = middle(np.array([[cosine, tangent * cosine], [-tangent * cosine, cosine]], dtype=object))
+            turn = middle(
+                np.array(
+                    [[cosine, tangent * cosine], [-tangent * cosine, cosine]],
+                    dtype=object,
+                )
+            )
             pair = [i, j]
             V[:, pair] = middle(V[:, pair] @ turn)
             B[:, pair] = B[:, pair] @ turn
@@ -292,7 +365,9 @@ def singular_values(matrix: Any) -> np.ndarray:
     """Return the singular values of a matrix as balls, in descending order: eigenvalues of [[0, A], [A^T, 0]]."""
     A = balls(matrix)
     m, n = A.shape
-    return eigenvalues(np.block([[balls(np.zeros((m, m))), A], [A.T, balls(np.zeros((n, n)))]]))[::-1][: min(m, n)]
+    return eigenvalues(
+        np.block([[balls(np.zeros((m, m))), A], [A.T, balls(np.zeros((n, n)))]])
+    )[::-1][: min(m, n)]
 
 
 class _Balls:
@@ -302,19 +377,81 @@ class _Balls:
     """
 
     _SHAPING = (
-        *("arange", "array", "asarray", "broadcast_to", "concatenate", "diag", "diagonal", "expand_dims", "eye"),
-        *("flip", "full", "matrix_transpose", "moveaxis", "newaxis", "ones", "ravel", "reshape", "roll", "squeeze"),
-        *("stack", "swapaxes", "tile", "transpose", "tril", "triu", "hstack", "vstack", "zeros"),
+        *(
+            "arange",
+            "array",
+            "asarray",
+            "broadcast_to",
+            "concatenate",
+            "diag",
+            "diagonal",
+            "expand_dims",
+            "eye",
+        ),
+        *(
+            "flip",
+            "full",
+            "matrix_transpose",
+            "moveaxis",
+            "newaxis",
+            "ones",
+            "ravel",
+            "reshape",
+            "roll",
+            "squeeze",
+        ),
+        *(
+            "stack",
+            "swapaxes",
+            "tile",
+            "transpose",
+            "tril",
+            "triu",
+            "hstack",
+            "vstack",
+            "zeros",
+        ),
     )
     _COMPUTING = (
-        *("abs", "add", "cos", "cosh", "cumsum", "divide", "dot", "exp", "expm1", "inner", "kron", "log", "log1p"),
-        *("matmul", "mean", "multiply", "negative", "outer", "power", "prod", "reciprocal", "sin", "sinh", "sqrt"),
+        *(
+            "abs",
+            "add",
+            "cos",
+            "cosh",
+            "cumsum",
+            "divide",
+            "dot",
+            "exp",
+            "expm1",
+            "inner",
+            "kron",
+            "log",
+            "log1p",
+        ),
+        *(
+            "matmul",
+            "mean",
+            "multiply",
+            "negative",
+            "outer",
+            "power",
+            "prod",
+            "reciprocal",
+            "sin",
+            "sinh",
+            "sqrt",
+        ),
         *("square", "subtract", "sum", "tan", "tanh", "tensordot", "trace"),
     )
 
     def __init__(self) -> None:
         self.linalg = SimpleNamespace(
-            eigvalsh=eigenvalues, svdvals=singular_values, norm=self._norm, det=self._det, inv=self._inv, trace=np.trace
+            eigvalsh=eigenvalues,
+            svdvals=singular_values,
+            norm=self._norm,
+            det=self._det,
+            inv=self._inv,
+            trace=np.trace,
         )
         self.maximum = np.frompyfunc(lambda x, y: ball(x).max(y), 2, 1)
         self.minimum = np.frompyfunc(lambda x, y: ball(x).min(y), 2, 1)
@@ -332,8 +469,20 @@ class _Balls:
         if name in self._SHAPING:
             return getattr(np, name)
         if name in self._COMPUTING:  # of numbers as well: NumPy would round
-            return lambda *given, **options: getattr(np, name)(*map(balls, given), **options)
-        there = ("einsum", "linalg", "max", "maximum", "min", "minimum", "pi", *self._COMPUTING, *self._SHAPING)
+            return lambda *given, **options: getattr(np, name)(
+                *map(balls, given), **options
+            )
+        there = (
+            "einsum",
+            "linalg",
+            "max",
+            "maximum",
+            "min",
+            "minimum",
+            "pi",
+            *self._COMPUTING,
+            *self._SHAPING,
+        )
         raise AttributeError(f"balls have no {name!r}; there are {', '.join(there)}")
 
     def _norm(self, x: np.ndarray, ord: Any = None) -> Ball:

@@ -24,10 +24,23 @@ else:
     import fcntl
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-_GROWING = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_GROWING = (
+    os.O_RDWR
+    | os.O_CREAT
+    | os.O_APPEND
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+)
 _ASIDE = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 # The calls that can fail, by names of their own, which tests replace: all writing goes through them.
-_open, _write, _fsync, _rename, cut, _remove = os.open, os.write, os.fsync, os.replace, os.ftruncate, os.unlink
+_open, _write, _fsync, _rename, cut, _remove = (
+    os.open,
+    os.write,
+    os.fsync,
+    os.replace,
+    os.ftruncate,
+    os.unlink,
+)
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -59,7 +72,11 @@ def holds(path: Path, content: str) -> bool:
     """Tell whether a file is what `write` would make of it."""
     whole = content.encode("utf-8", "backslashreplace")
     with contextlib.suppress(OSError):
-        return path.is_file() and path.stat().st_size == len(whole) and path.read_bytes() == whole
+        return (
+            path.is_file()
+            and path.stat().st_size == len(whole)
+            and path.read_bytes() == whole
+        )
     return False
 
 
@@ -82,7 +99,9 @@ def failing(path: Path) -> Iterator[None]:
     except StorageError:
         raise
     except OSError as error:
-        raise StorageError(f"{place(path)} cannot be written ({error.strerror or error})") from None
+        raise StorageError(
+            f"{place(path)} cannot be written ({error.strerror or error})"
+        ) from None
 
 
 def open_locked(path: Path) -> int | None:
@@ -92,10 +111,14 @@ def open_locked(path: Path) -> int | None:
     """
     handle = _open(path, _GROWING, 0o666)
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):  # nobody may ever write into a pipe
+        if not stat.S_ISREG(
+            os.fstat(handle).st_mode
+        ):  # nobody may ever write into a pipe
             raise OSError(errno.EINVAL, "no regular file")
         if sys.platform == "win32":
-            os.lseek(handle, 2**40, os.SEEK_SET)  # a byte that is never reached: what is locked cannot be read there
+            os.lseek(
+                handle, 2**40, os.SEEK_SET
+            )  # a byte that is never reached: what is locked cannot be read there
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
             os.lseek(handle, 0, os.SEEK_SET)
         else:
@@ -127,7 +150,9 @@ def sync_folder(folder: Path) -> None:
         try:
             _fsync(handle)
         except OSError as error:
-            if error.errno != errno.EINVAL:  # some network file systems know no such thing
+            if (
+                error.errno != errno.EINVAL
+            ):  # some network file systems know no such thing
                 raise
         finally:
             os.close(handle)

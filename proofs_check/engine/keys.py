@@ -21,30 +21,59 @@ def used_twice(jaxpr: Any) -> list[str]:
     """
     uses: dict[Any, list[str]] = defaultdict(list)
     _collect(jaxpr, {}, uses)
-    return [" and ".join(found) for found in uses.values() if len(found) > 1 and not _allowed(found)]
+    return [
+        " and ".join(found)
+        for found in uses.values()
+        if len(found) > 1 and not _allowed(found)
+    ]
 
 
 def _allowed(found: list[str]) -> bool:
-    folded = all(use.startswith("fold_in of ") for use in found) and len(set(found)) == len(found)
+    folded = all(use.startswith("fold_in of ") for use in found) and len(
+        set(found)
+    ) == len(found)
     return folded or found == ["while", "while"]
 
 
 def _collect(jaxpr: Any, names: dict[Any, Any], uses: dict[Any, list[str]]) -> None:
     """Add the uses of all keys. `names` says where a key comes from: equal names are equal keys."""
     for eqn in jaxpr.eqns:
-        keys = [v for v in eqn.invars if jnp.issubdtype(getattr(v.aval, "dtype", int), jax.dtypes.prng_key)]
-        given, called = tuple(names.get(v, v) for v in keys), str(eqn.params.get("name", eqn.primitive)).lstrip("_")
-        bodies = [getattr(v, "jaxpr", v) for v in jax.tree.leaves(eqn.params, is_leaf=is_jaxpr) if is_jaxpr(v)]
+        keys = [
+            v
+            for v in eqn.invars
+            if jnp.issubdtype(getattr(v.aval, "dtype", int), jax.dtypes.prng_key)
+        ]
+        given, called = (
+            tuple(names.get(v, v) for v in keys),
+            str(eqn.params.get("name", eqn.primitive)).lstrip("_"),
+        )
+        bodies = [
+            getattr(v, "jaxpr", v)
+            for v in jax.tree.leaves(eqn.params, is_leaf=is_jaxpr)
+            if is_jaxpr(v)
+        ]
         if eqn.primitive.name in ("jit", "pjit") and not hasattr(jax.random, called):
-            inner = {v: names.get(w, w) for v, w in zip(bodies[0].invars, eqn.invars, strict=True) if w in keys}
+            inner = {
+                v: names.get(w, w)
+                for v, w in zip(bodies[0].invars, eqn.invars, strict=True)
+                if w in keys
+            }
             _collect(bodies[0], inner, uses)
-            names |= {v: inner[w] for v, w in zip(eqn.outvars, bodies[0].outvars, strict=True) if w in inner}
+            names |= {
+                v: inner[w]
+                for v, w in zip(eqn.outvars, bodies[0].outvars, strict=True)
+                if w in inner
+            }
             continue
         if called == "random_fold_in":
             called = f"fold_in of {getattr(eqn.invars[1], 'val', 'many numbers')}"
         part, same = called in _PARTS, called in _SAME
         for i, v in enumerate(eqn.outvars):
-            names[v] = given[0] if same and given else (called, given, str(eqn.params) if part else i)
+            names[v] = (
+                given[0]
+                if same and given
+                else (called, given, str(eqn.params) if part else i)
+            )
         for key in () if part or same else given:
             uses[key].append(called)
         for body in () if hasattr(jax.random, called) else bodies:

@@ -42,9 +42,13 @@ class Tiltable(Protocol):
         """The sampler of the tilted law."""
 
 
-def _draw_angle(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
+def _draw_angle(
+    key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any
+) -> jax.Array:
     def propose(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-        value = jnp.cos(math.pi * jax.random.uniform(key, (size,), dtype))  # half of the circle has all cosines
+        value = jnp.cos(
+            math.pi * jax.random.uniform(key, (size,), dtype)
+        )  # half of the circle has all cosines
         return value, parameters["theta"] * value - jnp.abs(parameters["theta"])
 
     return _accepted(key, propose, count, dtype)
@@ -62,7 +66,9 @@ class UniformCosine:
 
     def cumulant(self, theta: float) -> tuple[float, float]:
         """Return log I_0(theta) and I_1(theta) / I_0(theta)."""
-        return math.log(special.ive(0, theta)) + abs(theta), float(special.ive(1, theta) / special.ive(0, theta))
+        return math.log(special.ive(0, theta)) + abs(theta), float(
+            special.ive(1, theta) / special.ive(0, theta)
+        )
 
     def tilted(self, theta: float) -> dict[str, Any]:
         """Return theta; a uniform angle is accepted with probability exp(theta cos U - |theta|)."""
@@ -70,7 +76,9 @@ class UniformCosine:
         return {"theta": theta}
 
 
-def _draw_switched(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
+def _draw_switched(
+    key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any
+) -> jax.Array:
     key_on, key_angle = jax.random.split(key)
     on = jax.random.uniform(key_on, (count,), dtype) < parameters["on"]
     return jnp.where(on, 1 + _draw_angle(key_angle, parameters, count, dtype), 0)
@@ -99,11 +107,15 @@ class SwitchedCosine:
         return {**UniformCosine().tilted(theta), "on": on / (1 - self.p + on)}
 
 
-def _draw_pair(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
+def _draw_pair(
+    key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any
+) -> jax.Array:
     def propose(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
         z = jax.random.normal(key, (size,), dtype)
         rest = 2 * jnp.sin(parameters["phase"] * z / 2) ** 2
-        return rest, parameters["s"] * rest - parameters["square"] * z**2 / 2 - parameters["most"]
+        return rest, parameters["s"] * rest - parameters[
+            "square"
+        ] * z**2 / 2 - parameters["most"]
 
     return _accepted(key, propose, count, dtype) / parameters["mu"]
 
@@ -171,9 +183,15 @@ class FourierPair:
             return 0.0, 0.0, math.exp(self.cumulant(theta)[0])
         best = (0.0, 0.0, -math.inf)
         limit = s * self.distance**2
-        for rho in np.linspace(0, min(limit, 1.0), 129)[: -1 if limit >= 1 else None].tolist():
+        for rho in np.linspace(0, min(limit, 1.0), 129)[
+            : -1 if limit >= 1 else None
+        ].tolist():
             c = rho / limit
-            x = optimize.brentq(lambda x, c=c: math.sin(x) - c * x, 1e-9, 3.2) if c < 1 - 1e-12 else 0.0
+            x = (
+                optimize.brentq(lambda x, c=c: math.sin(x) - c * x, 1e-9, 3.2)
+                if c < 1 - 1e-12
+                else 0.0
+            )
             b = s * (2 * math.sin(x / 2) ** 2 - c * x**2 / 2)
             if math.log1p(-rho) / 2 - b > best[2]:
                 best = (rho, b, math.log1p(-rho) / 2 - b)
@@ -185,7 +203,13 @@ class FourierPair:
         _enough(f"a Fourier pair at distance {self.distance:g}", theta, accepted)
         scale = 1 / math.sqrt(1 - rho)
         names = ("phase", "mu", "s", "square", "most")
-        return dict(zip(names, (self.distance * scale, self.mu, theta / self.mu, rho * scale**2, b), strict=True))
+        return dict(
+            zip(
+                names,
+                (self.distance * scale, self.mu, theta / self.mu, rho * scale**2, b),
+                strict=True,
+            )
+        )
 
 
 def _enough(name: str, theta: float, accepted: float) -> None:
@@ -197,7 +221,10 @@ def _enough(name: str, theta: float, accepted: float) -> None:
 
 
 def _accepted(
-    key: jax.Array, propose: Callable[[jax.Array, int], tuple[jax.Array, jax.Array]], count: int, dtype: Any
+    key: jax.Array,
+    propose: Callable[[jax.Array, int], tuple[jax.Array, jax.Array]],
+    count: int,
+    dtype: Any,
 ) -> jax.Array:
     """Return the first `count` accepted of a sequence of proposals, in blocks.
 
@@ -212,10 +239,17 @@ def _accepted(
         key, step, filled, values = state
         key, key_propose, key_accept = jax.random.split(key, 3)
         new, log_accept = propose(key_propose, 2 * count)
-        taken = jax.random.uniform(key_accept, (2 * count,), dtype) < jnp.exp(log_accept)
+        taken = jax.random.uniform(key_accept, (2 * count,), dtype) < jnp.exp(
+            log_accept
+        )
         order = filled + jnp.cumsum(taken, dtype=jnp.int32)
         values = values.at[jnp.where(taken, order - 1, count)].set(new, mode="drop")
         return key, step + 1, order[-1], values
 
-    start = (key, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32), jnp.full((count,), jnp.nan, dtype))
+    start = (
+        key,
+        jnp.zeros((), jnp.int32),
+        jnp.zeros((), jnp.int32),
+        jnp.full((count,), jnp.nan, dtype),
+    )
     return lax.while_loop(waiting, again, start)[3]

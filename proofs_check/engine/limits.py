@@ -16,9 +16,19 @@ def binomial_limits(violations: int, trials: int, alpha: float) -> tuple[float, 
     """
     open_unit(alpha=alpha)
     if not 0 <= violations <= trials:
-        raise ValueError(f"violations must lie in [0, trials], got {violations} of {trials}")
-    lower = float(special.betaincinv(violations, trials - violations + 1, alpha)) if violations > 0 else 0.0
-    upper = float(special.betainccinv(violations + 1, trials - violations, alpha)) if violations < trials else 1.0
+        raise ValueError(
+            f"violations must lie in [0, trials], got {violations} of {trials}"
+        )
+    lower = (
+        float(special.betaincinv(violations, trials - violations + 1, alpha))
+        if violations > 0
+        else 0.0
+    )
+    upper = (
+        float(special.betainccinv(violations + 1, trials - violations, alpha))
+        if violations < trials
+        else 1.0
+    )
     return lower, upper
 
 
@@ -32,11 +42,22 @@ def detectable(trials: int, delta: float, alpha: float, power: float = 0.99) -> 
     """Return the smallest violation rate that is refuted with probability `power`, inf where none is."""
     open_unit(alpha=alpha, power=power)
     count = int(smallest_refuted(trials, delta, alpha))
-    return float(special.betaincinv(count, trials - count + 1, power)) if count <= trials else math.inf
+    return (
+        float(special.betaincinv(count, trials - count + 1, power))
+        if count <= trials
+        else math.inf
+    )
 
 
 @lru_cache(maxsize=4096)
-def trials_needed(delta: float, alpha: float, *, beta: float = 0.01, good: float = 0.25, bad: float = 2.0) -> int:
+def trials_needed(
+    delta: float,
+    alpha: float,
+    *,
+    beta: float = 0.01,
+    good: float = 0.25,
+    bad: float = 2.0,
+) -> int:
     """Return the smallest fixed number of trials that decides whether a violation probability is at most `delta`.
 
     A true rate of `good * delta` is certified, and one of `min(bad * delta, (1 + delta) / 2)` is refuted, each at level
@@ -50,19 +71,33 @@ def trials_needed(delta: float, alpha: float, *, beta: float = 0.01, good: float
     low_rate, high_rate = good * delta, min(bad * delta, (1 + delta) / 2)
 
     def decides(trials: Any) -> Any:
-        certified = stats.binom.cdf(largest_certified(trials, delta, alpha), trials, low_rate)
-        refuted = stats.binom.sf(smallest_refuted(trials, delta, alpha) - 1, trials, high_rate)
+        certified = stats.binom.cdf(
+            largest_certified(trials, delta, alpha), trials, low_rate
+        )
+        refuted = stats.binom.sf(
+            smallest_refuted(trials, delta, alpha) - 1, trials, high_rate
+        )
         return (certified >= 1 - beta) & (refuted >= 1 - beta)
 
     most = 1
     while not decides(most):
         most *= 2
     kept = np.arange(largest_certified(most, delta, alpha) + 1)
-    becomes_critical = _first(lambda n: stats.binom.cdf(kept, n, delta) <= alpha, kept.size, most)
+    becomes_critical = _first(
+        lambda n: stats.binom.cdf(kept, n, delta) <= alpha, kept.size, most
+    )
     counts = np.arange(1, smallest_refuted(most, delta, alpha) + 1)
-    no_longer_refutes = _first(lambda n: stats.binom.sf(counts - 2, n, delta) >= alpha, counts.size, most)
-    gains_power = _first(lambda n: stats.binom.sf(counts - 1, n, high_rate) >= 1 - beta, counts.size, most)
-    candidates = np.concatenate([becomes_critical, np.maximum(no_longer_refutes, gains_power), [most]])
+    no_longer_refutes = _first(
+        lambda n: stats.binom.sf(counts - 2, n, delta) >= alpha, counts.size, most
+    )
+    gains_power = _first(
+        lambda n: stats.binom.sf(counts - 1, n, high_rate) >= 1 - beta,
+        counts.size,
+        most,
+    )
+    candidates = np.concatenate(
+        [becomes_critical, np.maximum(no_longer_refutes, gains_power), [most]]
+    )
     candidates = np.unique(candidates[candidates <= most])
     return int(candidates[decides(candidates)][0])
 

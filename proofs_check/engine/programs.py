@@ -41,7 +41,10 @@ SMALL = 2_000_000
 """Up to so many bytes a trial, a whole block runs side by side; beyond, `BATCH` trials do."""
 LIGHT = 125_000
 """Up to so many, compiling it takes longer than running it."""
-_UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+_UNOPTIMISED = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+}
 _OPTIMISED = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 
 
@@ -57,9 +60,14 @@ class Kept:
 
     def path(self, name: str) -> Path:
         """Return the file of a program."""
-        return self.folder / f"trial-{hashlib.sha256(f'{self.of} {name}'.encode()).hexdigest()}-cache"
+        return (
+            self.folder
+            / f"trial-{hashlib.sha256(f'{self.of} {name}'.encode()).hexdigest()}-cache"
+        )
 
-    def load(self, name: str, num_arguments: int) -> tuple[Callable[..., jax.Array], int] | None:
+    def load(
+        self, name: str, num_arguments: int
+    ) -> tuple[Callable[..., jax.Array], int] | None:
         """Return a program and its batch, None where there is none or the file is damaged."""
         try:
             batch, program = pickle.loads(zlib.decompress(self.path(name).read_bytes()))
@@ -72,8 +80,14 @@ class Kept:
     def keep(self, name: str, program: Any, batch: int) -> None:
         """Write a program, if that can be done."""
         try:
-            files.write(self.path(name), zlib.compress(pickle.dumps((batch, serialize(program)[0])), 1))
-        except (StorageError, NotImplementedError):  # constants of a trial are not written
+            files.write(
+                self.path(name),
+                zlib.compress(pickle.dumps((batch, serialize(program)[0])), 1),
+            )
+        except (
+            StorageError,
+            NotImplementedError,
+        ):  # constants of a trial are not written
             return
 
 
@@ -105,15 +119,27 @@ class Program:
     batch: int
     where: Any
 
-    def __init__(self, trial: Trial, shapes: tuple[tuple[str, int], ...], tree: Any, kinds: Any, block: int) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        shapes: tuple[tuple[str, int], ...],
+        tree: Any,
+        kinds: Any,
+        block: int,
+    ) -> None:
         """Take what a program depends on."""
         self._trial, self._shapes, self._tree, self._block = trial, shapes, tree, block
-        self._like = [jax.ShapeDtypeStruct(shape, kind, weak_type=weak) for shape, kind, weak in kinds]
+        self._like = [
+            jax.ShapeDtypeStruct(shape, kind, weak_type=weak)
+            for shape, kind, weak in kinds
+        ]
         self._devices = jax.local_devices()
         self._lock = threading.Lock()
         self._call: Any = None
 
-    def ready(self, name: str = "", kept: Kept | None = None, batch: int | None = None) -> Callable[..., jax.Array]:
+    def ready(
+        self, name: str = "", kept: Kept | None = None, batch: int | None = None
+    ) -> Callable[..., jax.Array]:
         """Return the program, compiled, or loaded and kept under a name. A `batch` that is asked for is not changed."""
         with self._lock:
             if self._call is None:
@@ -154,7 +180,12 @@ class Program:
     def _traced(self, batch: int) -> Any:
         """Trace a batch of trials on each device: (first trial, *what they share) -> statistics."""
         run = functools.partial(
-            _side_by_side, trial=self._trial, shapes=self._shapes, tree=self._tree, batch=batch, axis=None
+            _side_by_side,
+            trial=self._trial,
+            shapes=self._shapes,
+            tree=self._tree,
+            batch=batch,
+            axis=None,
         )
         used = self._devices[: math.ceil(self._block / batch)]
         if len(used) == 1:
@@ -168,18 +199,31 @@ class Program:
                 "out_specs": PartitionSpec("trials"),
                 "check_vma": False,
             }
-            run = jax.shard_map(functools.partial(run, axis="trials"), mesh=mesh, **parts)
+            run = jax.shard_map(
+                functools.partial(run, axis="trials"), mesh=mesh, **parts
+            )
             program = jax.jit(run, in_shardings=self.where)
-        with jax.debug_key_reuse(False):  # which takes jax.random.multinomial under vmap for one
+        with jax.debug_key_reuse(
+            False
+        ):  # which takes jax.random.multinomial under vmap for one
             return program.trace(jax.ShapeDtypeStruct((), np.uint32), *self._like)
 
 
 @functools.lru_cache(maxsize=512)
 def program_of(
-    trial: Trial, shapes: tuple[tuple[str, int], ...], tree: Any, kinds: Any, block: int, batch: int | None, real: Any
+    trial: Trial,
+    shapes: tuple[tuple[str, int], ...],
+    tree: Any,
+    kinds: Any,
+    block: int,
+    batch: int | None,
+    real: Any,
 ) -> Program:
     """Return the program of trials, the same one for equal arguments."""
-    del batch, real  # they only tell programs apart: a trial may draw in the default precision
+    del (
+        batch,
+        real,
+    )  # they only tell programs apart: a trial may draw in the default precision
     return Program(trial, shapes, tree, kinds, block)
 
 
@@ -196,12 +240,20 @@ def _side_by_side(
     key, population, numbers = jax.tree.unflatten(tree, shared)
 
     def one(index: jax.Array) -> jax.Array:
-        value = jnp.asarray(trial(jax.random.fold_in(key, index), population, numbers, **dict(shapes)))
+        value = jnp.asarray(
+            trial(jax.random.fold_in(key, index), population, numbers, **dict(shapes))
+        )
         if value.shape != ():
-            raise ValueError(f"{name_of(trial)} must return a scalar, got shape {value.shape}")
+            raise ValueError(
+                f"{name_of(trial)} must return a scalar, got shape {value.shape}"
+            )
         return value
 
-    first = start if axis is None else start + lax.axis_index(axis).astype(jnp.uint32) * jnp.uint32(batch)
+    first = (
+        start
+        if axis is None
+        else start + lax.axis_index(axis).astype(jnp.uint32) * jnp.uint32(batch)
+    )
     return jax.vmap(one)(first + jnp.arange(batch, dtype=jnp.uint32))
 
 
@@ -209,11 +261,20 @@ def _bytes_moved(jaxpr: Any) -> int:
     """Return the bytes that all operations read and write, those of a loop as often as is known."""
     total = 0
     for eqn in jaxpr.eqns:
-        inner = [value for value in jax.tree.leaves(eqn.params, is_leaf=keys.is_jaxpr) if keys.is_jaxpr(value)]
+        inner = [
+            value
+            for value in jax.tree.leaves(eqn.params, is_leaf=keys.is_jaxpr)
+            if keys.is_jaxpr(value)
+        ]
         if inner:
-            total += eqn.params.get("length", 1) * sum(_bytes_moved(getattr(each, "jaxpr", each)) for each in inner)
+            total += eqn.params.get("length", 1) * sum(
+                _bytes_moved(getattr(each, "jaxpr", each)) for each in inner
+            )
         else:
-            total += sum(v.aval.size * getattr(v.aval.dtype, "itemsize", 4) for v in (*eqn.invars, *eqn.outvars))
+            total += sum(
+                v.aval.size * getattr(v.aval.dtype, "itemsize", 4)
+                for v in (*eqn.invars, *eqn.outvars)
+            )
     return total
 
 

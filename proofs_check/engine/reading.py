@@ -42,7 +42,10 @@ def extreme(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def plain(text: object, longest: int = 100) -> str:
     """Return text from outside as one short line: control characters replaced, and at most `longest` characters."""
     short = str(text)[: longest + 1]
-    clean = "".join("\ufffd" if unicodedata.category(c)[0] == "C" or c in "\u2028\u2029" else c for c in short)
+    clean = "".join(
+        "\ufffd" if unicodedata.category(c)[0] == "C" or c in "\u2028\u2029" else c
+        for c in short
+    )
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
@@ -73,7 +76,9 @@ def reading(path: Path, kinds: dict[str, str]) -> Iterator[None]:
     try:
         if suffix not in kinds:
             *others, last = kinds.values()
-            raise DataError(f"{where}: unknown kind of file {plain(suffix)!r}; use {', '.join(others)} or {last}")
+            raise DataError(
+                f"{where}: unknown kind of file {plain(suffix)!r}; use {', '.join(others)} or {last}"
+            )
         if path.is_dir():
             raise DataError(f"{where}: is a folder, not a file")
         if not path.exists():
@@ -81,19 +86,29 @@ def reading(path: Path, kinds: dict[str, str]) -> Iterator[None]:
         if not path.is_file():  # a pipe would be waited for, and a device may never end
             raise DataError(f"{where}: is no regular file")
         if path.stat().st_size == 0:
-            raise DataError(f"{where}: {NO_NUMBERS if suffix == '.csv' else 'is empty'}")
+            raise DataError(
+                f"{where}: {NO_NUMBERS if suffix == '.csv' else 'is empty'}"
+            )
         yield
     except OSError as error:
-        raise DataError(f"{where}: cannot be read ({error.strerror or one_line(error)})") from None
+        raise DataError(
+            f"{where}: cannot be read ({error.strerror or one_line(error)})"
+        ) from None
     except MemoryError:
-        hint = "" if suffix == ".npy" else "; save it as .npy, which is read piece by piece"
+        hint = (
+            ""
+            if suffix == ".npy"
+            else "; save it as .npy, which is read piece by piece"
+        )
         raise DataError(f"{where}: does not fit into memory{hint}") from None
 
 
 def look(where: str, until: float) -> None:
     """Raise DataError where it is later than `until` by the monotonic clock."""
     if time.monotonic() > until:
-        raise DataError(f"{where}: the time ended before all of it was read; allow more, or fewer rows")
+        raise DataError(
+            f"{where}: the time ended before all of it was read; allow more, or fewer rows"
+        )
 
 
 def check_matrix(where: str, dtype: np.dtype, shape: tuple[int, ...]) -> None:
@@ -106,14 +121,20 @@ def check_matrix(where: str, dtype: np.dtype, shape: tuple[int, ...]) -> None:
             "save X[:, None] for points in one dimension"
         )
     if len(shape) != 2 or shape[1] < 1:
-        raise DataError(f"{where}: holds an array of shape {shape}, not (rows, columns)")
+        raise DataError(
+            f"{where}: holds an array of shape {shape}, not (rows, columns)"
+        )
     if shape[0] < 2:
         raise DataError(f"{where}: holds {shape[0]} row(s), and at least 2 are needed")
 
 
-def check_unpacked(where: str, declared: int, length: int, *, in_parts: bool = False) -> None:
+def check_unpacked(
+    where: str, declared: int, length: int, *, in_parts: bool = False
+) -> None:
     """Refuse what would unpack to far more than the file is long, or than the machine has, before it takes memory."""
-    if declared > _FINE_BYTES and declared > min(_MOST_EXPANSION * length, math.inf if in_parts else memory()):
+    if declared > _FINE_BYTES and declared > min(
+        _MOST_EXPANSION * length, math.inf if in_parts else memory()
+    ):
         raise DataError(
             f"{where}: declares {declared:,} bytes of numbers in a file of {length:,} bytes, which is not unpacked; "
             "save it as .npy, which is read piece by piece"
@@ -157,9 +178,13 @@ def read_npz(path: Path, file: BinaryIO, name: str) -> np.ndarray:
         names = npz_names(path, file)
         if name not in names:
             held = plain(", ".join(names)) or "nothing"
-            raise DataError(f"{place(path)}: holds no array named {name}, but {held}; save with np.savez(file, X=...)")
+            raise DataError(
+                f"{place(path)}: holds no array named {name}, but {held}; save with np.savez(file, X=...)"
+            )
         if names.count(name) > 1:
-            raise DataError(f"{place(path)}: holds {names.count(name)} arrays named {name}; save with np.savez again")
+            raise DataError(
+                f"{place(path)}: holds {names.count(name)} arrays named {name}; save with np.savez again"
+            )
         with zipfile.ZipFile(file) as archive:
             try:
                 member = archive.getinfo(f"{name}.npy")
@@ -173,7 +198,11 @@ def read_npz(path: Path, file: BinaryIO, name: str) -> np.ndarray:
             check_unpacked(place(path), member.file_size, path.stat().st_size)
             with archive.open(member) as entry:
                 dtype, shape, _ = _npy_header(path, entry, f" as {name}")
-                _check_held(place(path), math.prod(shape) * dtype.itemsize, member.file_size - entry.tell())
+                _check_held(
+                    place(path),
+                    math.prod(shape) * dtype.itemsize,
+                    member.file_size - entry.tell(),
+                )
             with archive.open(member) as entry:
                 return np.lib.format.read_array(entry, allow_pickle=False)
 
@@ -184,12 +213,16 @@ def npz_names(path: Path, file: BinaryIO) -> list[str]:
         return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
-def _npy_header(path: Path, file: Any, name: str) -> tuple[np.dtype, tuple[int, ...], bool]:
+def _npy_header(
+    path: Path, file: Any, name: str
+) -> tuple[np.dtype, tuple[int, ...], bool]:
     """Return dtype, shape and order that an array of NumPy declares."""
     start = file.read(6)
     file.seek(0)
     if start != b"\x93NUMPY":
-        raise DataError(f"{place(path)}: holds no plain array of numbers{name} (pickled objects are not loaded)")
+        raise DataError(
+            f"{place(path)}: holds no plain array of numbers{name} (pickled objects are not loaded)"
+        )
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise ValueError(f"its format has the version {version}")
@@ -198,13 +231,21 @@ def _npy_header(path: Path, file: Any, name: str) -> tuple[np.dtype, tuple[int, 
     length = int.from_bytes(size, "little")
     if length > _LONGEST_HEADER:  # NumPy would read it before it looks at its length
         raise DataError(f"{place(path)}: declares a header of {length:,} bytes{name}")
-    read = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0
+    read = (
+        np.lib.format.read_array_header_1_0
+        if old
+        else np.lib.format.read_array_header_2_0
+    )
     try:
         shape, fortran, dtype = read(io.BytesIO(size + file.read(length)))
     except MemoryError:  # of Python's parser, whose stack is short
-        raise DataError(f"{place(path)}: declares a header that is nested too deeply{name}") from None
+        raise DataError(
+            f"{place(path)}: declares a header that is nested too deeply{name}"
+        ) from None
     if dtype.hasobject:
-        raise DataError(f"{place(path)}: holds no plain array of numbers{name} (pickled objects are not loaded)")
+        raise DataError(
+            f"{place(path)}: holds no plain array of numbers{name} (pickled objects are not loaded)"
+        )
     if any(isinstance(size, bool) or size < 0 for size in shape):
         raise DataError(f"{place(path)}: declares the shape {plain(shape)}{name}")
     return dtype, shape, fortran
@@ -212,7 +253,9 @@ def _npy_header(path: Path, file: Any, name: str) -> tuple[np.dtype, tuple[int, 
 
 def _check_held(where: str, declared: int, held: int) -> None:
     if declared > held:
-        raise DataError(f"{where}: is cut off; it declares {declared:,} bytes of numbers and holds {held:,}")
+        raise DataError(
+            f"{where}: is cut off; it declares {declared:,} bytes of numbers and holds {held:,}"
+        )
 
 
 @contextlib.contextmanager
@@ -222,7 +265,9 @@ def _parsing(path: Path) -> Iterator[None]:
     except (DataError, MemoryError, OSError):
         raise
     except Exception as error:  # whatever NumPy, zipfile and the decompressors make of files that are not theirs
-        raise DataError(f"{place(path)}: cannot be read as {path.suffix} ({one_line(error)})") from None
+        raise DataError(
+            f"{place(path)}: cannot be read as {path.suffix} ({one_line(error)})"
+        ) from None
 
 
 # Text

@@ -31,8 +31,14 @@ class ClaimResult:
     @property
     def forms(self) -> tuple[tuple[str, Form, Verdict], ...]:
         """Return name, form and verdict of the forms that the claim has."""
-        pairs = ((name, form, getattr(self, name)) for name, form in self.claim.forms.items())
-        return tuple((name, form, verdict) for name, form, verdict in pairs if verdict is not None)
+        pairs = (
+            (name, form, getattr(self, name)) for name, form in self.claim.forms.items()
+        )
+        return tuple(
+            (name, form, verdict)
+            for name, form, verdict in pairs
+            if verdict is not None
+        )
 
 
 def rejected(verdict: Verdict) -> bool:

@@ -8,7 +8,14 @@ from typing import Any
 from proofs_check.claim import Claim
 from proofs_check.engine.draws import Progress
 from proofs_check.engine.result import ClaimResult
-from proofs_check.engine.work import FAMILY_ALPHA, Budget, Options, Work, parts_of, share
+from proofs_check.engine.work import (
+    FAMILY_ALPHA,
+    Budget,
+    Options,
+    Work,
+    parts_of,
+    share,
+)
 
 _PART = 500
 """A form or a control costs as much as so many trials: its program is compiled, its evidence is judged."""
@@ -56,7 +63,10 @@ def iterate(claims: Sequence[Claim], options: Options) -> Iterator[ClaimResult]:
         return budget is not None and budget.clock() - start >= budget.seconds
 
     works = [Work(claim, options, alpha, late) for claim in claims]
-    counter = _Counter(sum(work.samples.wanted + _PART * len(parts_of(work.claim)) for work in works), options.progress)
+    counter = _Counter(
+        sum(work.samples.wanted + _PART * len(parts_of(work.claim)) for work in works),
+        options.progress,
+    )
     for work in works:
         work.samples.drawn = counter.count
 
@@ -77,14 +87,18 @@ def iterate(claims: Sequence[Claim], options: Options) -> Iterator[ClaimResult]:
             begun.append(work)
             yield work.result()
         while budget is not None and not late() and any(work.open for work in begun):
-            for work, changed in _in_order(advance, [work for work in begun if work.open], options.workers):
+            for work, changed in _in_order(
+                advance, [work for work in begun if work.open], options.workers
+            ):
                 if changed:
                     yield work.result()
     finally:
         counter.stop.set()
 
 
-def _in_order(advance: Callable[[Work], bool], works: Sequence[Work], workers: int) -> Iterator[tuple[Work, bool]]:
+def _in_order(
+    advance: Callable[[Work], bool], works: Sequence[Work], workers: int
+) -> Iterator[tuple[Work, bool]]:
     """Advance all works, so many at once, and yield them in order. What is under way at the end ends with its block."""
     if workers <= 1:  # in the calling thread, with its configuration
         yield from ((work, advance(work)) for work in works)
@@ -107,7 +121,12 @@ class _Counter:
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.stop = threading.Event()
-        self._done, self._total, self._progress, self._lock = 0, total, progress, threading.Lock()
+        self._done, self._total, self._progress, self._lock = (
+            0,
+            total,
+            progress,
+            threading.Lock(),
+        )
 
     def count(self, work: int) -> None:
         """Count further work."""

@@ -8,7 +8,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from proofs_check.claim import Control, Exact, Form, Identity, Inequality, Setting, Trial
+from proofs_check.claim import (
+    Control,
+    Exact,
+    Form,
+    Identity,
+    Inequality,
+    Setting,
+    Trial,
+)
 from proofs_check.engine import judge
 from proofs_check.engine.checkpoint import Checkpoint
 from proofs_check.engine.draws import BLOCK, Draw, derive_key
@@ -25,9 +33,15 @@ class _Sample:
     values: np.ndarray = field(default_factory=lambda: np.empty(0))
     draw: Draw | None = None
 
-    def grow(self, count: int, checkpoint: Checkpoint, drawn: Callable[[int], None]) -> None:
+    def grow(
+        self, count: int, checkpoint: Checkpoint, drawn: Callable[[int], None]
+    ) -> None:
         """Append blocks, of a power of two up to `BLOCK` that suits what is wanted, until `count` trials are there."""
-        blocks, there, size = [self.values], self.values.size, min(BLOCK, 1 << max(self.wanted - 1, 0).bit_length())
+        blocks, there, size = (
+            [self.values],
+            self.values.size,
+            min(BLOCK, 1 << max(self.wanted - 1, 0).bit_length()),
+        )
         while there < count:
             block = checkpoint.take(self.label, there)
             if block is None:
@@ -84,19 +98,29 @@ class Samples:
             sample.grow(count, self.checkpoint, self.drawn)
         return sample.values[:count]
 
-    def on_the_host(self, name: str, part: Form | Control, setting: Setting) -> np.ndarray:
+    def on_the_host(
+        self, name: str, part: Form | Control, setting: Setting
+    ) -> np.ndarray:
         """Return what `judge` needs of an Identity, an Inequality or an Exact at a setting; `name` is that of the part.
 
         Inputs that are drawn are the same for all parts that have the same function.
         """
         match part.statement:
             case Identity(residual=function) | Inequality(sides=function):
-                label = "\x1f".join((self.claim_id, name, name_of(function), setting.name))
+                label = "\x1f".join(
+                    (self.claim_id, name, name_of(function), setting.name)
+                )
                 values = self.checkpoint.take(label, 0)
                 if values is None:
-                    key = derive_key(self.seed, self.claim_id, name_of(function), setting.name)
+                    key = derive_key(
+                        self.seed, self.claim_id, name_of(function), setting.name
+                    )
                     given = evaluate(function, key, setting)
-                    values = _flat(given) if isinstance(part.statement, Identity) else judge.two_sides(given, setting)
+                    values = (
+                        _flat(given)
+                        if isinstance(part.statement, Identity)
+                        else judge.two_sides(given, setting)
+                    )
                     self.checkpoint.keep(label, 0, values)
                 return values
             case Exact(probability=probability):
@@ -108,9 +132,14 @@ class Samples:
         place = _place(trial, setting)
         if place not in self._samples:
             key = derive_key(self.seed, self.claim_id, name_of(trial), setting.name)
-            label = "\x1f".join((self.claim_id, str(len(self._samples)), name_of(trial), setting.name))
+            label = "\x1f".join(
+                (self.claim_id, str(len(self._samples)), name_of(trial), setting.name)
+            )
             self._samples[place] = _Sample(
-                label, lambda block: Draw(trial, key, setting, block=block, name=label, kept=self.kept)
+                label,
+                lambda block: Draw(
+                    trial, key, setting, block=block, name=label, kept=self.kept
+                ),
             )
         return self._samples[place]
 
@@ -124,7 +153,11 @@ def evaluate(function: Callable[..., Any], key: jax.Array, setting: Setting) -> 
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return function(key, setting)
-    asked = [p.name for p in parameters if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+    asked = [
+        p.name
+        for p in parameters
+        if p.default is p.empty and p.kind is not p.KEYWORD_ONLY
+    ]
     if len(asked) == 1:
         return function(key if asked == ["key"] else setting)
     return function(key, setting) if asked else function()
@@ -132,8 +165,16 @@ def evaluate(function: Callable[..., Any], key: jax.Array, setting: Setting) -> 
 
 def _place(trial: Trial, setting: Setting) -> Any:
     """Return what tells samples apart; the data by identity, and the others by value."""
-    numbers = tuple(sorted((name, float(value)) for name, value in setting.numbers.items()))
-    return trial, setting.name, numbers, tuple(sorted(setting.shapes.items())), id(setting.data)
+    numbers = tuple(
+        sorted((name, float(value)) for name, value in setting.numbers.items())
+    )
+    return (
+        trial,
+        setting.name,
+        numbers,
+        tuple(sorted(setting.shapes.items())),
+        id(setting.data),
+    )
 
 
 def _flat(residual: Any) -> np.ndarray:

@@ -42,7 +42,9 @@ _LOGIT = 700.0
 _MOST_STEPS = 100
 
 
-def log_evidence_above(violations: ArrayLike, trials: ArrayLike, delta: ArrayLike) -> Any:
+def log_evidence_above(
+    violations: ArrayLike, trials: ArrayLike, delta: ArrayLike
+) -> Any:
     """Return log E_n, the evidence that the violation rate exceeds `delta`; it refutes where it reaches log(1 / alpha).
 
     All three broadcast: one entry a stream, with 0 <= violations <= trials and 0 < delta < 1, or ValueError.
@@ -53,7 +55,9 @@ def log_evidence_above(violations: ArrayLike, trials: ArrayLike, delta: ArrayLik
     return _log_evidence(count, total - count, edge, 1 - edge)
 
 
-def log_evidence_below(violations: ArrayLike, trials: ArrayLike, delta: ArrayLike) -> Any:
+def log_evidence_below(
+    violations: ArrayLike, trials: ArrayLike, delta: ArrayLike
+) -> Any:
     """Return the log of the evidence that the rate is below `delta`; it certifies where it reaches log(1 / alpha).
 
     Arguments, errors and cost are those of `log_evidence_above`.
@@ -62,7 +66,9 @@ def log_evidence_below(violations: ArrayLike, trials: ArrayLike, delta: ArrayLik
     return _log_evidence(total - count, count, 1 - edge, edge)
 
 
-def binomial_limits(violations: ArrayLike, trials: ArrayLike, alpha: float) -> tuple[Any, Any]:
+def binomial_limits(
+    violations: ArrayLike, trials: ArrayLike, alpha: float
+) -> tuple[Any, Any]:
     """Return (lower, upper) limits of the violation rate that hold at all times at once, each at level `alpha`.
 
     The probability that a lower limit ever exceeds the rate is at most alpha, and so for the upper one. Shapes are
@@ -91,11 +97,15 @@ def largest_certified(trials: ArrayLike, delta: float, alpha: float) -> Any:
     return np.asarray(trials) - _critical(trials, delta, alpha, clean)
 
 
-def _counts(violations: ArrayLike, trials: ArrayLike, delta: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _counts(
+    violations: ArrayLike, trials: ArrayLike, delta: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     count, total = np.asarray(violations, np.float64), np.asarray(trials, np.float64)
     edge = np.asarray(delta, np.float64)
     if not np.all((count >= 0) & (count <= total)):
-        raise ValueError(f"violations must lie in [0, trials], got {violations!r} of {trials!r}")
+        raise ValueError(
+            f"violations must lie in [0, trials], got {violations!r} of {trials!r}"
+        )
     if not np.all((edge > 0) & (edge < 1)):
         raise ValueError(f"delta must lie strictly between 0 and 1, got {delta!r}")
     return count, total, edge
@@ -110,13 +120,22 @@ def _log_evidence(hits: Any, misses: Any, edge: Any, rest: Any) -> Any:
     """Return log E for hits whose rate is claimed to be at most `edge`; `rest` = 1 - edge, with all its digits."""
     a, b = PRIOR
     shape = np.broadcast_shapes(*map(np.shape, (hits, misses, edge, rest)))
-    hits, misses, edge, rest = np.broadcast_arrays(*map(np.atleast_1d, (hits, misses, edge, rest)))
+    hits, misses, edge, rest = np.broadcast_arrays(
+        *map(np.atleast_1d, (hits, misses, edge, rest))
+    )
     share = _upper(a + hits, b + misses, edge, rest)
     log_edge = np.where(edge < 0.5, np.log(edge), np.log1p(-np.minimum(rest, 0.5)))
     log_rest = np.where(rest < 0.5, np.log(rest), np.log1p(-np.minimum(edge, 0.5)))
-    far = share < 1e-250  # the posterior lies below the edge: its share above would underflow
+    far = (
+        share < 1e-250
+    )  # the posterior lies below the edge: its share above would underflow
     with np.errstate(divide="ignore"):
-        near = special.betaln(a + hits, b + misses) + np.log(share) - hits * log_edge - misses * log_rest
+        near = (
+            special.betaln(a + hits, b + misses)
+            + np.log(share)
+            - hits * log_edge
+            - misses * log_rest
+        )
     if np.any(far):
         tail = _log_tail(a + hits[far], b + misses[far], rest[far])
         near[far] = a * log_edge[far] + b * log_rest[far] + tail
@@ -165,7 +184,11 @@ def _logit_limit(hits: np.ndarray, misses: np.ndarray, alpha: float) -> Any:
     a, b = PRIOR
     hits, misses = np.broadcast_arrays(hits, misses)
     target = -math.log(alpha) + 1e-12 + 4e-15 * (hits + misses)
-    above = np.clip(np.log(np.maximum(hits, 1e-300)) - np.log(np.maximum(misses, 1e-300)), -_LOGIT, _LOGIT)
+    above = np.clip(
+        np.log(np.maximum(hits, 1e-300)) - np.log(np.maximum(misses, 1e-300)),
+        -_LOGIT,
+        _LOGIT,
+    )
     below = np.full(hits.shape, -_LOGIT)
     x = below
     for _ in range(_MOST_STEPS):
@@ -173,8 +196,12 @@ def _logit_limit(hits: np.ndarray, misses: np.ndarray, alpha: float) -> Any:
         evidence = _log_evidence(hits, misses, edge, rest)
         refuted = evidence >= -math.log(alpha)
         below, above = np.where(refuted, x, below), np.where(refuted, above, x)
-        hazard = np.exp(a * np.log(edge) + b * np.log(rest) - _log_prior_mass(edge, rest))
-        slope = -hazard * np.expm1(-np.maximum(evidence, 0.0)) - hits * rest + misses * edge
+        hazard = np.exp(
+            a * np.log(edge) + b * np.log(rest) - _log_prior_mass(edge, rest)
+        )
+        slope = (
+            -hazard * np.expm1(-np.maximum(evidence, 0.0)) - hits * rest + misses * edge
+        )
         step = (target - evidence) / np.minimum(slope, -1e-300)
         tiny = 1e-12 * (1 + np.abs(x))
         inside = (x + step > below) & (x + step < above) | (np.abs(step) <= tiny)
@@ -185,13 +212,17 @@ def _logit_limit(hits: np.ndarray, misses: np.ndarray, alpha: float) -> Any:
     return below
 
 
-def _critical(trials: ArrayLike, delta: float, alpha: float, evidence: Callable[..., Any]) -> Any:
+def _critical(
+    trials: ArrayLike, delta: float, alpha: float, evidence: Callable[..., Any]
+) -> Any:
     """Return the smallest count whose evidence reaches 1 / alpha, trials + 1 where there is none; it grows with it."""
     open_unit(delta=delta, alpha=alpha)
     total = np.asarray(trials, np.int64)
     low, high = np.zeros_like(total), total + 1
     while np.any(low < high):
         middle = (low + high) // 2
-        reached = (middle > total) | (evidence(np.minimum(middle, total), total, delta) >= -math.log(alpha))
+        reached = (middle > total) | (
+            evidence(np.minimum(middle, total), total, delta) >= -math.log(alpha)
+        )
         low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
     return low[()]

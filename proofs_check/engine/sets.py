@@ -41,7 +41,11 @@ def box(low: float, high: float) -> Set:
 
     def clipped(x: np.ndarray) -> np.ndarray:
         lower, upper = enclosures.ball(low), enclosures.ball(high)
-        clip = np.frompyfunc(lambda entry: lower if entry < lower else upper if entry > upper else entry, 1, 1)
+        clip = np.frompyfunc(
+            lambda entry: lower if entry < lower else upper if entry > upper else entry,
+            1,
+            1,
+        )
         found: np.ndarray = clip(x)
         return found
 
@@ -69,7 +73,9 @@ def sphere() -> Set:
     def length(x: Any, sqrt: Callable[[Any], Any]) -> Any:
         return x / sqrt((x * x).sum())
 
-    return Set("x over its norm", lambda x: length(x, jnp.sqrt), lambda x: length(x, np.sqrt))
+    return Set(
+        "x over its norm", lambda x: length(x, jnp.sqrt), lambda x: length(x, np.sqrt)
+    )
 
 
 def unit_trace() -> Set:
@@ -90,7 +96,11 @@ def psd(trace: float | None = None) -> Set:
 
     def nearest(x: jax.Array) -> jax.Array:
         values, vectors = jnp.linalg.eigh((x + x.T) / 2)
-        values = jnp.maximum(values, 0) if trace is None else trace * nearest_shares(values / trace)
+        values = (
+            jnp.maximum(values, 0)
+            if trace is None
+            else trace * nearest_shares(values / trace)
+        )
         return matmul(vectors * values[None, :], vectors.T)
 
     def exact(x: np.ndarray) -> np.ndarray:
@@ -98,10 +108,18 @@ def psd(trace: float | None = None) -> Set:
         least = enclosures.eigenvalues(middle)[0].lower()
         if not least >= 0:
             middle = middle - least * _identity(len(x))
-        return middle if trace is None else middle * (enclosures.ball(trace) / middle.trace())
+        return (
+            middle
+            if trace is None
+            else middle * (enclosures.ball(trace) / middle.trace())
+        )
 
     scaled = "" if trace is None else f", scaled to trace {trace:g}"
-    return Set(f"(x + x^T) / 2, plus what makes its least eigenvalue 0 where that is negative{scaled}", nearest, exact)
+    return Set(
+        f"(x + x^T) / 2, plus what makes its least eigenvalue 0 where that is negative{scaled}",
+        nearest,
+        exact,
+    )
 
 
 def orthonormal_rows() -> Set:
@@ -119,7 +137,11 @@ def orthonormal_rows() -> Set:
             rows.append(row / np.sqrt(row @ row))
         return np.array(rows, dtype=object)
 
-    return Set("the rows of x made orthonormal, from the first on (Gram-Schmidt)", nearest, exact)
+    return Set(
+        "the rows of x made orthonormal, from the first on (Gram-Schmidt)",
+        nearest,
+        exact,
+    )
 
 
 def nearest_shares(x: jax.Array) -> jax.Array:

@@ -44,7 +44,9 @@ class StoppingLaw:
         return float(self.looks[reached[0]]) if reached.size else math.inf
 
 
-def stopping_law(rate: float, delta: float, alpha: float, looks: ArrayLike) -> StoppingLaw:
+def stopping_law(
+    rate: float, delta: float, alpha: float, looks: ArrayLike
+) -> StoppingLaw:
     """Return the exact law of the end of a run whose trials violate independently with probability `rate`.
 
     The evidence on either side, each at level `alpha`, is looked at after the numbers of trials `looks`, which are
@@ -52,10 +54,17 @@ def stopping_law(rate: float, delta: float, alpha: float, looks: ArrayLike) -> S
     with a probability below 1e-30 are left out. Cost: looks times open counts times violations a step.
     """
     times = np.asarray(looks, np.int64)
-    return law_of_ends(rate, times, largest_certified(times, delta, alpha), smallest_refuted(times, delta, alpha))
+    return law_of_ends(
+        rate,
+        times,
+        largest_certified(times, delta, alpha),
+        smallest_refuted(times, delta, alpha),
+    )
 
 
-def law_of_ends(rate: float, looks: ArrayLike, certified: ArrayLike, refuted: ArrayLike) -> StoppingLaw:
+def law_of_ends(
+    rate: float, looks: ArrayLike, certified: ArrayLike, refuted: ArrayLike
+) -> StoppingLaw:
     """Return the exact law of the end of a run for critical counts of one's own, one of each a look.
 
     A run whose trials violate independently with probability `rate` ends, certified, at the first look with at most
@@ -64,16 +73,25 @@ def law_of_ends(rate: float, looks: ArrayLike, certified: ArrayLike, refuted: Ar
     """
     if not 0 <= rate <= 1:
         raise ValueError(f"rate must lie in [0, 1], got {rate!r}")
-    times, lasts, firsts = (np.asarray(values, np.int64) for values in (looks, certified, refuted))
+    times, lasts, firsts = (
+        np.asarray(values, np.int64) for values in (looks, certified, refuted)
+    )
     if times.ndim != 1 or times.size == 0 or times[0] < 1 or np.any(np.diff(times) < 1):
         raise ValueError(f"looks must be positive and increase, got {looks!r}")
     if not times.shape == lasts.shape == firsts.shape or np.any(lasts >= firsts):
-        raise ValueError("certified and refuted must have one count a look, certified below refuted")
-    mass, offset = np.ones(1), 0  # the probabilities of offset, offset + 1, ... violations, in runs that are open
+        raise ValueError(
+            "certified and refuted must have one count a look, certified below refuted"
+        )
+    mass, offset = (
+        np.ones(1),
+        0,
+    )  # the probabilities of offset, offset + 1, ... violations, in runs that are open
     ends = np.zeros((2, times.size))
     steps: dict[int, tuple[np.ndarray, int]] = {}
     sizes = np.diff(times, prepend=0)
-    for look, (size, last, first) in enumerate(zip(sizes.tolist(), lasts.tolist(), firsts.tolist(), strict=True)):
+    for look, (size, last, first) in enumerate(
+        zip(sizes.tolist(), lasts.tolist(), firsts.tolist(), strict=True)
+    ):
         if size not in steps:
             law = stats.binom.pmf(np.arange(size + 1), size, rate)
             kept = np.flatnonzero(law > 1e-30)
@@ -91,7 +109,13 @@ def law_of_ends(rate: float, looks: ArrayLike, certified: ArrayLike, refuted: Ar
 
 @lru_cache(maxsize=1024)
 def trials_needed(
-    delta: float, alpha: float, *, beta: float = 0.01, good: float = 0.25, bad: float = 2.0, block: int = 1
+    delta: float,
+    alpha: float,
+    *,
+    beta: float = 0.01,
+    good: float = 0.25,
+    bad: float = 2.0,
+    block: int = 1,
 ) -> int:
     """Return the number of trials by which a run decides, whether a violation probability is at most `delta`.
 
@@ -101,14 +125,19 @@ def trials_needed(
     ValueError where alpha > beta: a run that is ended by the wrong verdict is not decided rightly later.
     """
     if alpha > beta:
-        raise ValueError(f"alpha must be at most beta, got alpha={alpha!r} and beta={beta!r}")
+        raise ValueError(
+            f"alpha must be at most beta, got alpha={alpha!r} and beta={beta!r}"
+        )
     if block < 1:
         raise ValueError(f"block must be positive, got {block}")
     low_rate, high_rate = good * delta, min(bad * delta, (1 + delta) / 2)
     most = 2 * limits.trials_needed(delta, alpha, beta=beta, good=good, bad=bad)
     while True:
         looks = np.append(np.arange(block, most, block), most)
-        ends = largest_certified(looks, delta, alpha), smallest_refuted(looks, delta, alpha)
+        ends = (
+            largest_certified(looks, delta, alpha),
+            smallest_refuted(looks, delta, alpha),
+        )
         certified = np.cumsum(law_of_ends(low_rate, looks, *ends).certified)
         refuted = np.cumsum(law_of_ends(high_rate, looks, *ends).refuted)
         decided = (certified >= 1 - beta) & (refuted >= 1 - beta)
@@ -118,7 +147,9 @@ def trials_needed(
 
 
 @lru_cache(maxsize=4096)
-def detectable_rate(trials: int, delta: float, alpha: float, *, power: float = 0.99) -> float:
+def detectable_rate(
+    trials: int, delta: float, alpha: float, *, power: float = 0.99
+) -> float:
     """Return a violation rate that `trials` trials refute with probability `power`, inf where there is none.
 
     `limits.detectable` is the smallest one for the fixed rule. This is an upper bound of it for every way of looking
@@ -128,4 +159,8 @@ def detectable_rate(trials: int, delta: float, alpha: float, *, power: float = 0
     open_unit(alpha=alpha, power=power)
     count = int(smallest_refuted(trials, delta, alpha))
     within = count <= trials and power + alpha < 1
-    return float(special.betaincinv(count, trials - count + 1, power + alpha)) if within else math.inf
+    return (
+        float(special.betaincinv(count, trials - count + 1, power + alpha))
+        if within
+        else math.inf
+    )

@@ -23,7 +23,13 @@ from scipy import optimize, special, stats
 from jaxkern import checks
 from jaxkern.pytrees import pytree, static
 from proofs_check.claim import Setting
-from proofs_check.engine.laws import Draw, FourierPair, SwitchedCosine, Tiltable, UniformCosine
+from proofs_check.engine.laws import (
+    Draw,
+    FourierPair,
+    SwitchedCosine,
+    Tiltable,
+    UniformCosine,
+)
 
 __all__ = [
     "FourierPair", "Side", "Sides", "SwitchedCosine", "UniformCosine", "log_ceiling", "log_chi_square_tail",
@@ -70,7 +76,9 @@ def saddle_point(law: Tiltable, level: float) -> float:
     mean = law.cumulant(0.0)[1]
     low, high = law.span
     if not low < level < high or level == mean:
-        raise ValueError(f"level must lie strictly between {low:g} and {high:g} and differ from {mean:g}, got {level}")
+        raise ValueError(
+            f"level must lie strictly between {low:g} and {high:g} and differ from {mean:g}, got {level}"
+        )
     sign, far = math.copysign(1.0, level - mean), 1.0
     for power in range(1, 60):
         far = sign * 2.0 ** (power - 5)
@@ -78,7 +86,15 @@ def saddle_point(law: Tiltable, level: float) -> float:
             break
     else:
         raise ValueError(f"level {level} is too close to the end of the law")
-    return float(optimize.brentq(lambda theta: law.cumulant(theta)[1] - level, 0.0, far, xtol=1e-14, rtol=1e-13))
+    return float(
+        optimize.brentq(
+            lambda theta: law.cumulant(theta)[1] - level,
+            0.0,
+            far,
+            xtol=1e-14,
+            rtol=1e-13,
+        )
+    )
 
 
 def sums(
@@ -102,16 +118,25 @@ def sums(
     count = checks.count("copies", copies)
     mean, (low, high) = law.cumulant(0.0)[1], law.span
     levels = []
-    if (above is not None and not above > mean) or (below is not None and not below < mean):
-        raise ValueError(f"above must exceed the mean {mean:g} and below fall short of it, got {above} and {below}")
+    if (above is not None and not above > mean) or (
+        below is not None and not below < mean
+    ):
+        raise ValueError(
+            f"above must exceed the mean {mean:g} and below fall short of it, got {above} and {below}"
+        )
     if above is not None and above <= high:
         levels.append(float(above))
     if below is not None and below >= low:
         levels.append(float(below))
     if not levels:
-        raise ValueError(f"no mean of values in [{low:g}, {high:g}] is above {above} or below {below}")
+        raise ValueError(
+            f"no mean of values in [{low:g}, {high:g}] is above {above} or below {below}"
+        )
     thetas = [saddle_point(law, level) for level in levels]
-    logs = [count * (law.cumulant(theta)[0] - theta * a) for theta, a in zip(thetas, levels, strict=True)]
+    logs = [
+        count * (law.cumulant(theta)[0] - theta * a)
+        for theta, a in zip(thetas, levels, strict=True)
+    ]
     total = float(special.logsumexp(logs))
     sides = tuple(
         Side(theta, level, math.exp(log - total), law.tilted(theta), law.draw)
@@ -120,7 +145,9 @@ def sums(
     return Setting(name, Sides(sides, total), dict(numbers or {}), {"copies": count})
 
 
-def sum_estimate(key: jax.Array, population: Sides, numbers: Mapping[str, jax.Array], *, copies: int) -> jax.Array:
+def sum_estimate(
+    key: jax.Array, population: Sides, numbers: Mapping[str, jax.Array], *, copies: int
+) -> jax.Array:
     """Return one estimate, a scalar in [0, 1], of the probability of the event over its ceiling.
 
     Unbiased, with a relative variance of about sqrt(pi L) for a probability exp(-L); docs/verdicts.md has the proof.

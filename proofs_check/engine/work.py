@@ -99,14 +99,23 @@ class _Part:
 class Work:
     """One claim at work: `advance` takes its parts further by a round, `result` says what is known."""
 
-    def __init__(self, claim: Claim, options: Options, alpha: float, late: Callable[[], bool]) -> None:
+    def __init__(
+        self, claim: Claim, options: Options, alpha: float, late: Callable[[], bool]
+    ) -> None:
         """Register what every part wants; `late` tells whether the time is over."""
         self.claim, self.round = claim, 0
-        self.samples = Samples(claim.id, options.seed, options.checkpoint or Checkpoint(), kept=options.kept)
+        self.samples = Samples(
+            claim.id,
+            options.seed,
+            options.checkpoint or Checkpoint(),
+            kept=options.kept,
+        )
         self._options, self._late, self._seconds = options, late, 0.0
         names = [control.name for control in claim.controls]
         if len(set(names)) < len(names):
-            raise ValueError(f"the controls of claim {claim.id} must have different names, got {names}")
+            raise ValueError(
+                f"the controls of claim {claim.id} must have different names, got {names}"
+            )
         self._parts = [_Part(name, part, alpha) for name, part in parts_of(claim)]
         for part in self._parts:
             with _named(claim, part.name):
@@ -117,7 +126,10 @@ class Work:
                         raise
                     part.refused = str(error)
                 else:
-                    part.counts, part.open = [0] * len(part.most), [most > 0 for most in part.most]
+                    part.counts, part.open = (
+                        [0] * len(part.most),
+                        [most > 0 for most in part.most],
+                    )
                     self.samples.want(part.part, part.most)
 
     @property
@@ -137,7 +149,9 @@ class Work:
 
     def result(self) -> ClaimResult:
         """Return what is known after one round or more."""
-        verdicts = {part.name: part.verdict for part in self._parts if part.verdict is not None}
+        verdicts = {
+            part.name: part.verdict for part in self._parts if part.verdict is not None
+        }
         return _result(self.claim, verdicts, self._seconds, self._options)
 
     def _advance(self, part: _Part) -> bool:
@@ -148,7 +162,11 @@ class Work:
             return False
         if isinstance(part.part.statement, Tail):
             bound = part.part.statement
-            changed = [self._count_further(part, bound, i) for i, is_open in enumerate(part.open) if is_open]
+            changed = [
+                self._count_further(part, bound, i)
+                for i, is_open in enumerate(part.open)
+                if is_open
+            ]
             if self.round and not any(changed):
                 return False
         elif self.round:
@@ -165,13 +183,23 @@ class Work:
         """Add looks at one setting of a tail bound until it is decided, the round is over or the time is."""
         setting = part.part.settings[index]
         value, delta = judge.checked_bound(statement.bound, setting)
-        level, most, before = part.alpha / len(part.most), part.most[index] << self.round, part.counts[index]
-        while part.open[index] and part.counts[index] < most and not (part.counts[index] and self._late()):
+        level, most, before = (
+            part.alpha / len(part.most),
+            part.most[index] << self.round,
+            part.counts[index],
+        )
+        while (
+            part.open[index]
+            and part.counts[index] < most
+            and not (part.counts[index] and self._late())
+        ):
             count = min(part.counts[index] + judge.LOOK, most)
             sample = self.samples.first(part.part, setting, count)
             part.counts[index] = count
             # What is looked at anew is the end alone: the looks before it did not decide.
-            part.open[index] = not judge.decides(sample, value, delta, level, eps=_eps())
+            part.open[index] = not judge.decides(
+                sample, value, delta, level, eps=_eps()
+            )
         return part.counts[index] > before
 
     def _drawn_in_time(self, part: _Part, counts: Sequence[int]) -> bool:
@@ -186,7 +214,10 @@ class Work:
         form = part.part
         if isinstance(form.statement, _COMPUTED):
             try:
-                samples = [self.samples.on_the_host(part.name, form, setting) for setting in form.settings]
+                samples = [
+                    self.samples.on_the_host(part.name, form, setting)
+                    for setting in form.settings
+                ]
             except judge.InvalidSetting as error:
                 if not self._options.data:
                     raise
@@ -194,19 +225,32 @@ class Work:
                 return
         else:
             asked = zip(form.settings, part.counts, strict=True)
-            samples = [self.samples.first(form, setting, count) for setting, count in asked]
-        part.verdict = judge.judge(form, samples, part.alpha, eps=_eps(), rule="sequential", look=part.look)
+            samples = [
+                self.samples.first(form, setting, count) for setting, count in asked
+            ]
+        part.verdict = judge.judge(
+            form, samples, part.alpha, eps=_eps(), rule="sequential", look=part.look
+        )
         if isinstance(form, Form) and not self._options.data:
             part.verdict = enclosed(form, part.verdict)
         if not isinstance(form.statement, Tail):
             of_a_mean = isinstance(form.statement, Expectation | Rate)
             decidable = not of_a_mean or form.statement.limits or form.statement.moment
-            goes_on = part.verdict.status == "consistent" and any(part.most) and bool(decidable)
+            goes_on = (
+                part.verdict.status == "consistent"
+                and any(part.most)
+                and bool(decidable)
+            )
             part.open = [goes_on] * len(part.open)
-        elif self.round == 0:  # what holds always is not shown by more examples, and an empty bound by none
+        elif (
+            self.round == 0
+        ):  # what holds always is not shown by more examples, and an empty bound by none
             facts = [evidence.facts for evidence in part.verdict.evidence]
             pairs = zip(part.open, facts, strict=True)
-            part.open = [is_open and f["delta"] > 0 and not f["says_nothing"] for is_open, f in pairs]
+            part.open = [
+                is_open and f["delta"] > 0 and not f["says_nothing"]
+                for is_open, f in pairs
+            ]
 
 
 def enclosed(form: Form, verdict: Verdict) -> Verdict:
@@ -220,12 +264,19 @@ def enclosed(form: Form, verdict: Verdict) -> Verdict:
     with _BALLS:
         found = form.enclosed()
     fits = found.holds != (verdict.status == "refuted")
-    status = "proved" if found.holds and verdict.status == "consistent" else verdict.status
+    status = (
+        "proved" if found.holds and verdict.status == "consistent" else verdict.status
+    )
     because = f"{verdict.because}; {'proved' if found.holds else 'disproved'} by ball arithmetic, {found.because}"
     if not fits:
         status = "refuted"
         because += ", which contradicts what was computed"
-    return dataclasses.replace(verdict, status=status, because=because, facts={**verdict.facts, "digits": found.digits})
+    return dataclasses.replace(
+        verdict,
+        status=status,
+        because=because,
+        facts={**verdict.facts, "digits": found.digits},
+    )
 
 
 def _not_testable(because: str, alpha: float) -> Verdict:
@@ -239,12 +290,17 @@ def _eps() -> float:
 def share(claims: Sequence[Claim], family_alpha: float) -> float:
     """Return the error rate of each form and control that draws; the others spend none."""
     parts = [part for claim in claims for _, part in parts_of(claim)]
-    return family_alpha / max(sum(not isinstance(part.statement, _COMPUTED) for part in parts), 1)
+    return family_alpha / max(
+        sum(not isinstance(part.statement, _COMPUTED) for part in parts), 1
+    )
 
 
 def parts_of(claim: Claim) -> list[tuple[str, Form | Control]]:
     """Return the forms and the controls of a claim, with names that differ."""
-    return [*claim.forms.items(), *((f"control {control.name}", control) for control in claim.controls)]
+    return [
+        *claim.forms.items(),
+        *((f"control {control.name}", control) for control in claim.controls),
+    ]
 
 
 @contextlib.contextmanager
@@ -256,33 +312,61 @@ def _named(claim: Claim, name: str) -> Iterator[None]:
         raise
 
 
-def _result(claim: Claim, verdicts: dict[str, Verdict], seconds: float, options: Options) -> ClaimResult:
-    controls = tuple((control.name, verdicts[f"control {control.name}"]) for control in claim.controls)
-    odd = {name: count for name, verdict in verdicts.items() if (count := count_not_finite(verdict))}
-    notes = [f"{name}: {count} statistics are not finite" for name, count in odd.items()]
+def _result(
+    claim: Claim, verdicts: dict[str, Verdict], seconds: float, options: Options
+) -> ClaimResult:
+    controls = tuple(
+        (control.name, verdicts[f"control {control.name}"])
+        for control in claim.controls
+    )
+    odd = {
+        name: count
+        for name, verdict in verdicts.items()
+        if (count := count_not_finite(verdict))
+    }
+    notes = [
+        f"{name}: {count} statistics are not finite" for name, count in odd.items()
+    ]
     powerless = [name for name, verdict in controls if not rejected(verdict)]
-    notes += [f"control {name} not rejected: the check has no power here" for name in powerless]
+    notes += [
+        f"control {name} not rejected: the check has no power here"
+        for name in powerless
+    ]
     forms, unexpected = {}, []
     for name, form in claim.forms.items():
         verdict = verdicts[name]
         if options.data and powerless and verdict.status == "certified":
             because = f"{verdict.because}; but a control is not rejected, so the check has no power here"
             verdict = dataclasses.replace(verdict, status="consistent", because=because)
-        if options.data and verdict.evidence and not any(one.setting.startswith(USERS) for one in verdict.evidence):
+        if (
+            options.data
+            and verdict.evidence
+            and not any(one.setting.startswith(USERS) for one in verdict.evidence)
+        ):
             because = f"not about your data, but at settings of the statement's own: {verdict.because}"
             verdict = dataclasses.replace(verdict, because=because)
         forms[name] = verdict
         lenient = options.profile.lenient
-        if _fails_on_data(name, form, verdict) if options.data else not _expected(form, verdict, lenient):
+        if (
+            _fails_on_data(name, form, verdict)
+            if options.data
+            else not _expected(form, verdict, lenient)
+        ):
             unexpected.append(name)
     fine = not unexpected and (options.data or not powerless)
     both = forms.get("printed"), forms.get("corrected")
-    return ClaimResult(claim, *both, controls, seconds, fine, tuple(notes), tuple(unexpected))
+    return ClaimResult(
+        claim, *both, controls, seconds, fine, tuple(notes), tuple(unexpected)
+    )
 
 
 def _expected(form: Form, verdict: Verdict, lenient: bool) -> bool:
-    accepted = {form.expect} | ({"certified", "proved"} if form.expect == "consistent" else set())
-    if lenient and form.expect == "certified" and hasattr(form.statement, "trial"):  # too few trials are an excuse
+    accepted = {form.expect} | (
+        {"certified", "proved"} if form.expect == "consistent" else set()
+    )
+    if (
+        lenient and form.expect == "certified" and hasattr(form.statement, "trial")
+    ):  # too few trials are an excuse
         accepted.add("consistent")
     return verdict.status in accepted and not count_not_finite(verdict)
 

@@ -32,7 +32,11 @@ def registered(claim: str, form: str) -> Form:
 
 def registered_at(claim: str, form: str, population: Any, **shapes: int) -> Form:
     """Return a registered statement at one setting."""
-    return Form(registered(claim, form).statement, (Setting(FOUND, population, shapes=shapes),), "")
+    return Form(
+        registered(claim, form).statement,
+        (Setting(FOUND, population, shapes=shapes),),
+        "",
+    )
 
 
 def inequality(left: float, right: float, source: str) -> Form:
@@ -86,8 +90,13 @@ def _removed_jvp(number: int, primals: Any, tangents: Any) -> Any:
     same = apart == 0
     below = (values < delta).astype(values.dtype)
     slope = jnp.where(
-        same, below[:, None] * below[None, :], (capped[:, None] - capped[None, :]) / jnp.where(same, 1, apart)
+        same,
+        below[:, None] * below[None, :],
+        (capped[:, None] - capped[None, :]) / jnp.where(same, 1, apart),
     )
     moved = rotated[-number, -number]
     change = slope * rotated + jnp.diag((1 - below) * moved)
-    return (matmul(vectors * capped[None, :], vectors.T), delta), (matmul(matmul(vectors, change), vectors.T), moved)
+    return (matmul(vectors * capped[None, :], vectors.T), delta), (
+        matmul(matmul(vectors, change), vectors.T),
+        moved,
+    )

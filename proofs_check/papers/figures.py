@@ -18,7 +18,15 @@ import numpy as np
 from proofs_check.engine import files
 from proofs_check.engine.documents import write_json
 from proofs_check.report import console
-from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, Parser, StorageError, UsageError, check_file, whole
+from proofs_check.usage import (
+    BAD_USAGE,
+    NOT_WRITTEN,
+    Parser,
+    StorageError,
+    UsageError,
+    check_file,
+    whole,
+)
 
 SCHEMA = 1
 
@@ -76,7 +84,9 @@ class Figure:
 
         It sets jax_enable_x64 by --dtype.
         """
-        parser = Parser(prog=self.name, description=self.description, allow_abbrev=False)
+        parser = Parser(
+            prog=self.name, description=self.description, allow_abbrev=False
+        )
         for name, about in (*self.options, *_COMMON):
             parser.add_argument(name, **about)
         try:
@@ -108,9 +118,17 @@ class Figure:
     def _say(self, line: str) -> None:
         print(f"{self.name}: {line}", file=sys.stderr)
 
-    def document(self, about: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict[str, Any]:
+    def document(
+        self, about: Mapping[str, Any], numbers: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return every number, ready for JSON."""
-        return {"schema": SCHEMA, "paper": self.name.split("_")[0], "where": self.where, **about, **numbers}
+        return {
+            "schema": SCHEMA,
+            "paper": self.name.split("_")[0],
+            "where": self.where,
+            **about,
+            **numbers,
+        }
 
     def draw(self, path: Path, draw: Draw, option: str = "--plot") -> None:
         """Draw a picture into a file, whose ending says the format: the same file every time."""
@@ -124,12 +142,17 @@ class Figure:
 
             picture = draw(pyplot)
             with tempfile.TemporaryDirectory() as folder:
-                drawn, metadata = Path(folder) / path.name, {"Date": None} if path.suffix == ".svg" else None
+                drawn, metadata = (
+                    Path(folder) / path.name,
+                    {"Date": None} if path.suffix == ".svg" else None,
+                )
                 picture.savefig(drawn, dpi=self.dpi, metadata=metadata)
                 pyplot.close(picture)
                 files.write(path, drawn.read_bytes())
         except ImportError:
-            raise UsageError(f'{option} needs matplotlib: pip install "jaxkern-verified[check]"') from None
+            raise UsageError(
+                f'{option} needs matplotlib: pip install "jaxkern-verified[check]"'
+            ) from None
         except ValueError as error:  # an ending that names no format
             raise UsageError(f"{option} {path}: {error}") from None
 
@@ -143,42 +166,86 @@ def _some(text: str, *, choices: Sequence[str], what: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
     unknown = [name for name in names if name not in choices]
     if unknown:
-        raise argparse.ArgumentTypeError(f"unknown {what} {unknown[0]!r}; there are {', '.join(choices)}")
+        raise argparse.ArgumentTypeError(
+            f"unknown {what} {unknown[0]!r}; there are {', '.join(choices)}"
+        )
     return names
 
 
 def number(name: str, default: int, about: str = "") -> Option:
     """Return an option that takes a whole number."""
-    return name, {"type": whole, "default": default, "metavar": "INT", "help": f"{about} (default: {default})".strip()}
+    return name, {
+        "type": whole,
+        "default": default,
+        "metavar": "INT",
+        "help": f"{about} (default: {default})".strip(),
+    }
 
 
 def numbers(name: str, default: Sequence[int], about: str) -> Option:
     """Return an option that takes a list of whole numbers."""
     every = ",".join(map(str, default))
-    return name, {"type": _wholes, "default": default, "metavar": "LIST", "help": f"{about} (default: {every})"}
+    return name, {
+        "type": _wholes,
+        "default": default,
+        "metavar": "LIST",
+        "help": f"{about} (default: {every})",
+    }
 
 
 def some(name: str, choices: Sequence[str], what: str) -> Option:
     """Return an option that takes some of several names, by default all."""
     every = tuple(choices)
     parse = partial(_some, choices=every, what=what)
-    return name, {"type": parse, "default": every, "metavar": "LIST", "help": ",".join(every)}
+    return name, {
+        "type": parse,
+        "default": every,
+        "metavar": "LIST",
+        "help": ",".join(every),
+    }
 
 
 def data_dir(*names: str) -> Option:
     """Return the option for the folder that holds these files."""
-    return "--data-dir", {"type": Path, "default": Path("data"), "metavar": "DIR", "help": f"holds {', '.join(names)}"}
+    return "--data-dir", {
+        "type": Path,
+        "default": Path("data"),
+        "metavar": "DIR",
+        "help": f"holds {', '.join(names)}",
+    }
 
 
 def plot(name: str = "--plot", what: str = "the figure") -> Option:
     """Return the option for the file of a picture."""
-    return name, {"type": Path, "metavar": "FILE", "help": f"draw {what} (needs matplotlib), too"}
+    return name, {
+        "type": Path,
+        "metavar": "FILE",
+        "help": f"draw {what} (needs matplotlib), too",
+    }
 
 
 _COMMON: Sequence[Option] = (
-    ("--seed", {"type": whole, "default": 0, "metavar": "INT", "help": "below 2^32 (default: 0)"}),
-    ("--dtype", {"choices": ("float32", "float64"), "default": "float32", "help": "default: float32"}),
-    ("--output", {"type": Path, "metavar": "FILE", "help": "write the table as JSON, too"}),
+    (
+        "--seed",
+        {
+            "type": whole,
+            "default": 0,
+            "metavar": "INT",
+            "help": "below 2^32 (default: 0)",
+        },
+    ),
+    (
+        "--dtype",
+        {
+            "choices": ("float32", "float64"),
+            "default": "float32",
+            "help": "default: float32",
+        },
+    ),
+    (
+        "--output",
+        {"type": Path, "metavar": "FILE", "help": "write the table as JSON, too"},
+    ),
     ("--overwrite", {"action": "store_true", "help": "replace files that exist"}),
 )
 
@@ -189,7 +256,13 @@ def _check_files(options: argparse.Namespace) -> None:
     for name in ("output", "plot", "plot1", "plot2"):
         if getattr(options, name, None) is not None:
             path, named = getattr(options, name), name != "output"
-            check_file(f"--{name}", path, overwrite=options.overwrite, inputs=inputs, named=named)
+            check_file(
+                f"--{name}",
+                path,
+                overwrite=options.overwrite,
+                inputs=inputs,
+                named=named,
+            )
 
 
 @contextlib.contextmanager
@@ -219,4 +292,11 @@ def show(printed: Sequence[Table | str], file: TextIO | None = None) -> None:
             print(part, file=file)
         else:
             numeric = part.columns[part.names :]
-            console.show(part.columns, part.cells, (), numeric=numeric, title=part.title, file=file)
+            console.show(
+                part.columns,
+                part.cells,
+                (),
+                numeric=numeric,
+                title=part.title,
+                file=file,
+            )

@@ -22,12 +22,20 @@ def multiply_adds(function: Callable[..., Any], *args: Any) -> int:
 def _count(jaxpr: Any) -> int:
     total = 0
     by_rounding = set()
-    platforms = {equation.outvars[0] for equation in jaxpr.eqns if equation.primitive.name == "platform_index"}
+    platforms = {
+        equation.outvars[0]
+        for equation in jaxpr.eqns
+        if equation.primitive.name == "platform_index"
+    }
     for equation in jaxpr.eqns:
         name = equation.primitive.name
-        if name == "custom_vmap_call" or (name == "convert_element_type" and equation.invars[0] in by_rounding):
+        if name == "custom_vmap_call" or (
+            name == "convert_element_type" and equation.invars[0] in by_rounding
+        ):
             by_rounding.update(equation.outvars)
-        if name == "while" and not by_rounding.isdisjoint(v for v in equation.invars if not hasattr(v, "val")):
+        if name == "while" and not by_rounding.isdisjoint(
+            v for v in equation.invars if not hasattr(v, "val")
+        ):
             continue  # it corrects what points far from their mean have lost
         if name == "cond":
             counts = [_count(branch.jaxpr) for branch in equation.params["branches"]]
@@ -37,9 +45,13 @@ def _count(jaxpr: Any) -> int:
         if name == "dot_general":
             ((left, _), _) = equation.params["dimension_numbers"]
             shape = equation.invars[0].aval.shape
-            total += math.prod(equation.outvars[0].aval.shape) * math.prod(shape[i] for i in left)
+            total += math.prod(equation.outvars[0].aval.shape) * math.prod(
+                shape[i] for i in left
+            )
         repeats = equation.params.get("length", 1) if name == "scan" else 1
-        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=keys.is_jaxpr):
+        for value in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=keys.is_jaxpr
+        ):
             if keys.is_jaxpr(value):
                 total += repeats * _count(getattr(value, "jaxpr", value))
     return total

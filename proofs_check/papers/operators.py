@@ -29,7 +29,11 @@ def covariance(population: Population, weights: jax.Array) -> Apply:
     features = population["features"]
 
     def apply(u: jax.Array) -> jax.Array:
-        return jnp.matmul(features.T, weights * jnp.matmul(features, u, precision=HIGHEST), precision=HIGHEST)
+        return jnp.matmul(
+            features.T,
+            weights * jnp.matmul(features, u, precision=HIGHEST),
+            precision=HIGHEST,
+        )
 
     return apply
 
@@ -62,7 +66,9 @@ def trace_cube(population: Population, weights: jax.Array) -> jax.Array:
     return jnp.sum(matmul(C, C) * C)
 
 
-def sketch(key: jax.Array, population: Population, weights: jax.Array, rows: int) -> Apply:
+def sketch(
+    key: jax.Array, population: Population, weights: jax.Array, rows: int
+) -> Apply:
     """Return u -> V' V u / d for d = `rows` independent rows of V from N(0, C^3), C the covariance with these weights.
 
     C B' g with B = diag(sqrt(weights)) Phi has covariance C (B' B) C = C^3: no root of an operator is taken, exactly
@@ -73,7 +79,11 @@ def sketch(key: jax.Array, population: Population, weights: jax.Array, rows: int
     root, apply = jnp.sqrt(weights), covariance(population, weights)
 
     def sketched(u: jax.Array) -> jax.Array:
-        image = jnp.matmul(normal, root * jnp.matmul(features, apply(u), precision=HIGHEST), precision=HIGHEST)
+        image = jnp.matmul(
+            normal,
+            root * jnp.matmul(features, apply(u), precision=HIGHEST),
+            precision=HIGHEST,
+        )
         back = root * jnp.matmul(normal.T, image, precision=HIGHEST)
         return apply(jnp.matmul(features.T, back, precision=HIGHEST)) / rows
 
@@ -102,7 +112,9 @@ def norm(apply: Apply, population: Population, key: jax.Array) -> jax.Array:
     return norms((apply,), population, key)[0]
 
 
-def norms(applies: Sequence[Apply], population: Population, key: jax.Array) -> jax.Array:
+def norms(
+    applies: Sequence[Apply], population: Population, key: jax.Array
+) -> jax.Array:
     """Return the operator norms of several self-adjoint operators on the feature space, by one decomposition.
 
     Up to 64 dimensions the matrices are formed. Beyond, 10 Lanczos steps from a random start are taken; the operators
@@ -116,7 +128,9 @@ def norms(applies: Sequence[Apply], population: Population, key: jax.Array) -> j
     if dim <= _DENSE:
         return jax.vmap(operator_norm)(_dense(applies, dim, dtype))
     start = jax.random.normal(key, (dim,), dtype)
-    return jax.vmap(operator_norm)(jnp.stack([_lanczos(apply, start)[0] for apply in applies]))
+    return jax.vmap(operator_norm)(
+        jnp.stack([_lanczos(apply, start)[0] for apply in applies])
+    )
 
 
 def powers_applied(applies: Sequence[Apply], power: float, f: jax.Array) -> jax.Array:
@@ -127,12 +141,20 @@ def powers_applied(applies: Sequence[Apply], power: float, f: jax.Array) -> jax.
     dim = f.shape[0]
     if dim <= _DENSE:
         values, vectors = jax.vmap(eigh)(_dense(applies, dim, f.dtype))
-        return jax.vmap(lambda w, V: matmul(V, jnp.maximum(w, 0) ** power * matmul(V.T, f)))(values, vectors)
+        return jax.vmap(
+            lambda w, V: matmul(V, jnp.maximum(w, 0) ** power * matmul(V.T, f))
+        )(values, vectors)
     krylov = [_lanczos(apply, f) for apply in applies]
-    values, vectors = jax.vmap(eigh)(jnp.stack([tridiagonal for tridiagonal, _ in krylov]))
-    coordinates = jax.vmap(lambda w, V: matmul(V, jnp.maximum(w, 0) ** power * V[0]))(values, vectors)
+    values, vectors = jax.vmap(eigh)(
+        jnp.stack([tridiagonal for tridiagonal, _ in krylov])
+    )
+    coordinates = jax.vmap(lambda w, V: matmul(V, jnp.maximum(w, 0) ** power * V[0]))(
+        values, vectors
+    )
     bases = jnp.stack([basis for _, basis in krylov])
-    return jnp.linalg.norm(f) * jax.vmap(lambda basis, c: matmul(basis.T, c))(bases, coordinates)
+    return jnp.linalg.norm(f) * jax.vmap(lambda basis, c: matmul(basis.T, c))(
+        bases, coordinates
+    )
 
 
 def _dense(applies: Sequence[Apply], dim: int, dtype: Any) -> jax.Array:
@@ -145,7 +167,9 @@ def _lanczos(apply: Apply, start: jax.Array) -> tuple[jax.Array, jax.Array]:
     steps = min(_STEPS, dim)
     tiny = jnp.finfo(dtype).tiny
 
-    def step(carry: tuple[jax.Array, jax.Array], i: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+    def step(
+        carry: tuple[jax.Array, jax.Array], i: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         basis, q = carry
         basis = basis.at[i].set(q)
         image = apply(q)

@@ -96,10 +96,15 @@ class Population:
             "squares": (self.features @ self.features.T) ** 2,
             "f": f / np.linalg.norm(f),
         }
-        return {name: jnp.asarray(value, jax.dtypes.canonicalize_dtype(float)) for name, value in arrays.items()}
+        return {
+            name: jnp.asarray(value, jax.dtypes.canonicalize_dtype(float))
+            for name, value in arrays.items()
+        }
 
 
-def _features(K: np.ndarray, weights: np.ndarray, columns: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def _features(
+    K: np.ndarray, weights: np.ndarray, columns: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return feature rows (p, r) with K = Phi Phi', and the r eigenvalues of Sigma, which is diagonal for them.
 
     By default r is the rank of K in float64; a fixed number of columns is filled up with zeros.
@@ -115,7 +120,9 @@ def _features(K: np.ndarray, weights: np.ndarray, columns: int | None = None) ->
     return diagonal(features, weights)
 
 
-def diagonal(features: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def diagonal(
+    features: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return feature rows rotated, which leaves K as it is, so that Sigma is diagonal, and its eigenvalues."""
     eigenvalues, rotation = np.linalg.eigh(features.T @ (weights[:, None] * features))
     return features @ rotation[:, ::-1], np.maximum(eigenvalues[::-1], 0.0)
@@ -125,7 +132,9 @@ def _population(name: str, kernel: Any, points: Any, weights: Any) -> Population
     points, weights = np.asarray(points, float), np.asarray(weights, float)
     weights = weights / weights.sum()
     K = np.asarray(gram(kernel, jnp.asarray(points)), float)
-    return Population(name, kernel, points, weights, *_features(K, weights, len(points)))
+    return Population(
+        name, kernel, points, weights, *_features(K, weights, len(points))
+    )
 
 
 def synthetic() -> Sequence[Population]:
@@ -135,7 +144,10 @@ def synthetic() -> Sequence[Population]:
     """
     grid = jax.jit(measures.gaussian_grid, static_argnums=0)(ATOMS)
     line = np.arange(float(ATOMS))[:, None]
-    plane = np.random.default_rng(7).standard_normal((ATOMS, 2)) * [3.0, 0.5] + [100.0, -40.0]
+    plane = np.random.default_rng(7).standard_normal((ATOMS, 2)) * [3.0, 0.5] + [
+        100.0,
+        -40.0,
+    ]
     plane[:4] += 8.0
     rare = np.full(ATOMS, (1 - 1 / 400) / (ATOMS - 1))
     rare[0] = 1 / 400
@@ -144,13 +156,25 @@ def synthetic() -> Sequence[Population]:
     return (
         _population("gauss grid", kernels.Gaussian(1.0), grid.points, grid.weights),
         _population("orthogonal atoms", indicator, line, np.ones(ATOMS)),
-        _population("constant kernel", kernels.Polynomial(1, 1.0, 1e6), np.zeros((ATOMS, 1)), np.ones(ATOMS)),
+        _population(
+            "constant kernel",
+            kernels.Polynomial(1, 1.0, 1e6),
+            np.zeros((ATOMS, 1)),
+            np.ones(ATOMS),
+        ),
         _population("rare atom", indicator, line, rare),
-        _population("skewed plane", 2.0 * kernels.Matern32(1.5), plane, np.arange(1.0, ATOMS + 1)),
+        _population(
+            "skewed plane",
+            2.0 * kernels.Matern32(1.5),
+            plane,
+            np.arange(1.0, ATOMS + 1),
+        ),
     )
 
 
-def from_rows(X: np.ndarray, lengthscale: float | None = None, *, seed: int = 0) -> Population:
+def from_rows(
+    X: np.ndarray, lengthscale: float | None = None, *, seed: int = 0
+) -> Population:
     """Return the population whose atoms are the rows of a table, with equal weights and a Gaussian kernel.
 
     Beyond 2,000 rows a random subset is taken. The lengthscale is the 25th percentile of the distances divided by
@@ -170,21 +194,31 @@ def from_rows(X: np.ndarray, lengthscale: float | None = None, *, seed: int = 0)
     X = np.asarray(X, float)
     notes = []
     if len(X) > MOST_ROWS:
-        rows = np.sort(np.random.default_rng(seed).choice(len(X), MOST_ROWS, replace=False))
-        notes.append(f"a random subset of {MOST_ROWS:,} of the {len(X):,} rows (seed {seed})")
+        rows = np.sort(
+            np.random.default_rng(seed).choice(len(X), MOST_ROWS, replace=False)
+        )
+        notes.append(
+            f"a random subset of {MOST_ROWS:,} of the {len(X):,} rows (seed {seed})"
+        )
         X = X[rows]
     else:
         notes.append(f"all {len(X):,} rows")
     if lengthscale is None:
-        lengthscale = float(kernels.quantile_lengthscale(jnp.asarray(X), 0.25)) / math.sqrt(2.0)
+        lengthscale = float(
+            kernels.quantile_lengthscale(jnp.asarray(X), 0.25)
+        ) / math.sqrt(2.0)
         if not lengthscale > 0:
             raise ValueError(
                 "a quarter of the pairs of rows coincide, so the default lengthscale is 0; pass --lengthscale"
             )
-        notes.append(f"lengthscale {lengthscale:.6g}, the 25th percentile of the distances over sqrt(2)")
+        notes.append(
+            f"lengthscale {lengthscale:.6g}, the 25th percentile of the distances over sqrt(2)"
+        )
     else:
         notes.append(f"lengthscale {lengthscale:.6g}, as given")
     kernel = kernels.Gaussian(lengthscale)
     K = np.asarray(gram(kernel, jnp.asarray(X)), float)
     weights = np.full(len(X), 1 / len(X))
-    return Population(USERS, kernel, X, weights, *_features(K, weights), "; ".join(notes))
+    return Population(
+        USERS, kernel, X, weights, *_features(K, weights), "; ".join(notes)
+    )

@@ -38,7 +38,12 @@ class Scope:
 
 
 def listed(
-    name: str, names: str, rows: Iterable[Sequence[float]], *, data: Any = None, shapes: str = ""
+    name: str,
+    names: str,
+    rows: Iterable[Sequence[float]],
+    *,
+    data: Any = None,
+    shapes: str = "",
 ) -> tuple[Setting, ...]:
     """Return a setting for every row of values: its numbers `names`, of which `shapes` are static shapes instead.
 
@@ -48,14 +53,24 @@ def listed(
     for row in rows:
         given = dict(zip(names.split(), row, strict=True))
         static: Any = {shape: given[shape] for shape in shapes.split()}
-        numbers = {number: value for number, value in given.items() if number not in static}
+        numbers = {
+            number: value for number, value in given.items() if number not in static
+        }
         settings.append(Setting(name.format(**given), data, numbers, static))
     return tuple(settings)
 
 
-def grid(name: str, *, data: Any = None, shapes: str = "", **values: Iterable[float]) -> tuple[Setting, ...]:
+def grid(
+    name: str, *, data: Any = None, shapes: str = "", **values: Iterable[float]
+) -> tuple[Setting, ...]:
     """Return the settings of all combinations of values, as `listed` makes them; the last value changes first."""
-    return listed(name, " ".join(values), itertools.product(*values.values()), data=data, shapes=shapes)
+    return listed(
+        name,
+        " ".join(values),
+        itertools.product(*values.values()),
+        data=data,
+        shapes=shapes,
+    )
 
 
 def always(value: Any, source: str) -> Bound:
@@ -63,7 +78,9 @@ def always(value: Any, source: str) -> Bound:
     return Bound(float(value), 1.0, True, source)
 
 
-def lines(pairs: Iterable[tuple[float, float]], source: str) -> list[tuple[float, Bound]]:
+def lines(
+    pairs: Iterable[tuple[float, float]], source: str
+) -> list[tuple[float, Bound]]:
     """Return pairs (left, right) with left <= right always as what an Inequality compares."""
     return [(float(left), always(right, source)) for left, right in pairs]
 
@@ -74,7 +91,10 @@ def one(setting: Setting) -> float:
 
 
 def bound_of(
-    formula: Callable[..., Bound], *, of: Callable[[Setting], Any] | None = None, **options: Any
+    formula: Callable[..., Bound],
+    *,
+    of: Callable[[Setting], Any] | None = None,
+    **options: Any,
 ) -> Callable[[Setting], Bound]:
     """Return the bound of a setting by a formula of `jaxkern.bounds`.
 
@@ -82,16 +102,26 @@ def bound_of(
     what the setting does not have is an attribute of `of(setting)`. Options that are no names are passed on.
     """
     renamed = {name: value for name, value in options.items() if isinstance(value, str)}
-    passed = {name: value for name, value in options.items() if not isinstance(value, str)}
+    passed = {
+        name: value for name, value in options.items() if not isinstance(value, str)
+    }
     parameters = inspect.signature(formula).parameters.values()
-    names = [p.name for p in parameters if p.name not in passed and (p.default is p.empty or p.name in renamed)]
+    names = [
+        p.name
+        for p in parameters
+        if p.name not in passed and (p.default is p.empty or p.name in renamed)
+    ]
 
     def evaluate(setting: Setting) -> Bound:
         given = {**setting.numbers, **setting.shapes}
         values = {}
         for name in names:
             source = renamed.get(name, name)
-            values[name] = given[source] if source in given or of is None else getattr(of(setting), source)
+            values[name] = (
+                given[source]
+                if source in given or of is None
+                else getattr(of(setting), source)
+            )
         return formula(**values, **passed)
 
     return evaluate
@@ -104,7 +134,9 @@ def bound_of(
 def valid(right: Bound, setting: Setting) -> Bound:
     """Return a bound whose hypotheses hold, or raise ValueError."""
     if not right.valid:
-        raise ValueError(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
+        raise ValueError(
+            f"the hypotheses of {right.source} do not hold at setting {setting.name!r}"
+        )
     return right
 
 
@@ -126,7 +158,11 @@ def at_most_one(ratio: Any, source: str) -> tuple[float, Bound]:
 def real(x: Any) -> jax.Array:
     """Return an array of the default float dtype."""
     dtype = jnp.result_type(float)
-    return jnp.asarray(x, dtype) if isinstance(x, jax.Array) else checks.as_array("x", np.asarray(x, dtype))
+    return (
+        jnp.asarray(x, dtype)
+        if isinstance(x, jax.Array)
+        else checks.as_array("x", np.asarray(x, dtype))
+    )
 
 
 def as_residual(errors: Any) -> np.ndarray:
@@ -142,7 +178,9 @@ def rng_of(key: jax.Array) -> np.random.Generator:
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def normals(key: jax.Array, rows: int, columns: int, dtype: Any) -> jax.Array:
     """Return the normal numbers (rows, columns) that the library's draws are made of: row i is of fold_in(key, i)."""
-    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(rows, dtype=jnp.uint32))
+    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(
+        jnp.arange(rows, dtype=jnp.uint32)
+    )
     return jax.vmap(lambda k: jax.random.normal(k, (columns,), dtype))(keys)
 
 
@@ -151,21 +189,34 @@ def op_norm(A: np.ndarray) -> float:
     return float(np.linalg.norm(A, 2))
 
 
-def parametrized(kind: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def parametrized(
+    kind: Callable[..., Any], **options: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Turn a function of a setting and of parameters into one of the parameters alone that makes a statement."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        names = [name for name in inspect.signature(function).parameters if name not in ("key", "setting")]
+        names = [
+            name
+            for name in inspect.signature(function).parameters
+            if name not in ("key", "setting")
+        ]
 
         def make(*values: Any, **parameters: Any) -> Any:
-            return kind(functools.partial(function, **dict(zip(names, values, strict=False)), **parameters), **options)
+            return kind(
+                functools.partial(
+                    function, **dict(zip(names, values, strict=False)), **parameters
+                ),
+                **options,
+            )
 
         return make
 
     return decorate
 
 
-def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., tuple[Any, Any]]) -> Any:
+def everywhere(
+    claim: str, *, above: bool = False, **forms: Callable[..., tuple[Any, Any]]
+) -> Any:
     """Return the enclosures of forms at all their settings: left <= right for `sides(**numbers) -> (left, right)`.
 
     It may name shapes, too. One function, or a list in the order of the forms; a right side None is that of the check.
@@ -180,8 +231,12 @@ def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., tuple[
             def both() -> tuple[Any, Any]:
                 given = {k: enclosures.ball(v) for k, v in setting.numbers.items()}
                 wanted = inspect.signature(forms[name]).parameters
-                left, right = forms[name](**given, **{k: v for k, v in setting.shapes.items() if k in wanted})
-                if isinstance(statement, Exact):  # what the library claims, where that is more than the formula
+                left, right = forms[name](
+                    **given, **{k: v for k, v in setting.shapes.items() if k in wanted}
+                )
+                if isinstance(
+                    statement, Exact
+                ):  # what the library claims, where that is more than the formula
                     own = enclosures.ball(statement.probability(setting)[1]).exp()
                     right = own if right is None else own.min(enclosures.ball(right))
                 return left, right

@@ -19,4 +19,9 @@ __all__ = ["registered", "targets"]
 @functools.cache
 def targets() -> tuple[Target, ...]:
     """Return all targets, in the papers' order. Made once, so that a search compiles once."""
-    return (*kpotufe2020.targets(), *chen2016.targets(), *ghashami2016.targets(), *amini2021.targets())
+    return (
+        *kpotufe2020.targets(),
+        *chen2016.targets(),
+        *ghashami2016.targets(),
+        *amini2021.targets(),
+    )

@@ -31,7 +31,16 @@ THEORY = {
 FORMS = ("printed", "corrected")
 _OF_A_RUN = ("profile", "seed", "dtype", "family_alpha", "rule", "complete", "stopped")
 _OF_A_FORM = (
-    *("form", "status", "as_expected", "because", "slack", "slack_median", "slack_largest", "loose"),
+    *(
+        "form",
+        "status",
+        "as_expected",
+        "because",
+        "slack",
+        "slack_median",
+        "slack_largest",
+        "loose",
+    ),
     *("trials", "detectable", "margin_is"),
 )
 
@@ -45,19 +54,31 @@ def evidence_of(report: Json) -> dict[str, Any]:
 
 def _evidence(claim: Json) -> dict[str, Any]:
     forms = [
-        {**{key: form[key] for key in _OF_A_FORM}, "margins": [_rounded(e["margin"]) for e in form["evidence"]]}
+        {
+            **{key: form[key] for key in _OF_A_FORM},
+            "margins": [_rounded(e["margin"]) for e in form["evidence"]],
+        }
         for form in claim["forms"]
     ]
     rejected = {control["name"]: control["rejected"] for control in claim["controls"]}
     trials = sum(control["trials"] for control in claim["controls"])
-    return {"forms": forms, "controls": rejected, "control_trials": trials, "notes": claim["notes"]}
+    return {
+        "forms": forms,
+        "controls": rejected,
+        "control_trials": trials,
+        "notes": claim["notes"],
+    }
 
 
 def _rounded(margin: Any) -> Any:
-    return margin if margin is None or isinstance(margin, str) else float(f"{margin:.4g}")
+    return (
+        margin if margin is None or isinstance(margin, str) else float(f"{margin:.4g}")
+    )
 
 
-def files(run: Json, claims: Sequence[Claim], errata: Mapping[str, str]) -> dict[str, str]:
+def files(
+    run: Json, claims: Sequence[Claim], errata: Mapping[str, str]
+) -> dict[str, str]:
     """Return the text of every file of the atlas by its name in the folder.
 
     `run` is what `evidence_of` returned, and `errata` has the anchor of the erratum of a claim on the page of errata.
@@ -67,7 +88,11 @@ def files(run: Json, claims: Sequence[Claim], errata: Mapping[str, str]) -> dict
         papers.setdefault(claim.paper, []).append(_joined(run, claim, errata))
     pages = {"index.md": filled("atlas_index.md", **_index(run, papers))}
     for paper, entries in papers.items():
-        rows = [(e["id"].removeprefix(f"{paper}:"), e["margins"]) for e in entries if e["margins"]]
+        rows = [
+            (e["id"].removeprefix(f"{paper}:"), e["margins"])
+            for e in entries
+            if e["margins"]
+        ]
         if rows:
             pages[f"{paper}.svg"] = overview(paper, rows)
         title = f"{paper}: {THEORY[paper]}" if paper in THEORY else paper
@@ -83,11 +108,20 @@ def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any
     """Return what the page says of a claim: text of the register, and evidence of the run where it has some."""
     evidence = run["claims"].get(claim.id, {"forms": [], "controls": {}, "notes": []})
     expected = {name: form.expect for name, form in claim.forms.items()}
-    forms = [{**form, "expected": expected.get(form["form"], "")} for form in evidence["forms"]]
-    margins = {form["form"]: [m for m in map(real, form["margins"]) if not math.isnan(m)] for form in forms}
-    controls = [(c.name, c.kind, evidence["controls"].get(c.name)) for c in claim.controls]
+    forms = [
+        {**form, "expected": expected.get(form["form"], "")}
+        for form in evidence["forms"]
+    ]
+    margins = {
+        form["form"]: [m for m in map(real, form["margins"]) if not math.isnan(m)]
+        for form in forms
+    }
+    controls = [
+        (c.name, c.kind, evidence["controls"].get(c.name)) for c in claim.controls
+    ]
     named = "; ".join(
-        f"{cell(name)} ({cell(kind)}{'' if held else ', **not refuted**'})" for name, kind, held in controls
+        f"{cell(name)} ({cell(kind)}{'' if held else ', **not refuted**'})"
+        for name, kind, held in controls
     )
     measures = {form["form"]: form["margin_is"] for form in forms if form["margin_is"]}
     alike = len(set(measures.values())) == 1
@@ -95,21 +129,44 @@ def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any
         **describe(claim),
         "title": cell(claim.title[:1].upper() + claim.title[1:]),
         "erratum": errata.get(claim.id, ""),
-        "as_expected": all(form["as_expected"] for form in forms) and all(evidence["controls"].values()),
+        "as_expected": all(form["as_expected"] for form in forms)
+        and all(evidence["controls"].values()),
         "display": display(claim.tex),
-        "own": [(name, display(form.tex)) for name, form in claim.forms.items() if form.tex and form.tex != claim.tex],
-        "hypotheses": with_formulas(claim.hypotheses) if claim.hypotheses.strip() else "",
+        "own": [
+            (name, display(form.tex))
+            for name, form in claim.forms.items()
+            if form.tex and form.tex != claim.tex
+        ],
+        "hypotheses": with_formulas(claim.hypotheses)
+        if claim.hypotheses.strip()
+        else "",
         "because": cell(claim.because),
         "forms": forms,
         "margins": {name: values for name, values in margins.items() if values},
         "verdicts": table(
-            ("form", "verdict", "expected", "slack", "median", "largest", "settings", "trials"),
+            (
+                "form",
+                "verdict",
+                "expected",
+                "slack",
+                "median",
+                "largest",
+                "settings",
+                "trials",
+            ),
             [_verdict_row(form) for form in forms],
         ),
-        "reasons": [(f["form"], cell("; ".join(filter(None, (f["because"], unseen(f)))))) for f in forms],
+        "reasons": [
+            (f["form"], cell("; ".join(filter(None, (f["because"], unseen(f))))))
+            for f in forms
+        ],
         "notes": [cell(note) for note in evidence["notes"]],
         "loose": cell(claim.loose),
-        "measures": list(dict.fromkeys(cell(m if alike else f"{name}, {m}") for name, m in measures.items())),
+        "measures": list(
+            dict.fromkeys(
+                cell(m if alike else f"{name}, {m}") for name, m in measures.items()
+            )
+        ),
         "refuted": f"{sum(bool(rejected) for *_, rejected in controls)}/{len(controls)}",
         "controls": named,
         "command": claim_command(run, claim.id),
@@ -119,27 +176,41 @@ def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any
 def _index(run: Json, papers: Mapping[str, Sequence[Json]]) -> dict[str, Any]:
     entries = [entry for own in papers.values() for entry in own]
     evidence = run["claims"].values()
-    trials = sum(sum(form["trials"] for form in e["forms"]) + e["control_trials"] for e in evidence)
+    trials = sum(
+        sum(form["trials"] for form in e["forms"]) + e["control_trials"]
+        for e in evidence
+    )
     used = {form["status"] for entry in entries for form in entry["forms"]}
     statuses = [status for status in TONES if status in used]
     versions = run["run"]["versions"] or {}
     about = [
-        *(("profile", run["profile"]), ("seed", run["seed"]), ("precision", run["dtype"])),
+        *(
+            ("profile", run["profile"]),
+            ("seed", run["seed"]),
+            ("precision", run["dtype"]),
+        ),
         *(("device", run["run"]["device"]), ("stopping rule", run["rule"])),
         *(("family-wise rate", number(run["family_alpha"])), *versions.items()),
     ]
     return {
         "run": run,
         "papers": papers,
-        "counts": table(("paper", "claims", *statuses), [_counts(*pair, statuses) for pair in papers.items()]),
+        "counts": table(
+            ("paper", "claims", *statuses),
+            [_counts(*pair, statuses) for pair in papers.items()],
+        ),
         "claims": number(len(entries)),
         "controls": number(sum(len(e["controls"]) for e in evidence)),
         "trials": number(trials),
-        "wrong": [link(entry, page=True) for entry in entries if not entry["as_expected"]],
+        "wrong": [
+            link(entry, page=True) for entry in entries if not entry["as_expected"]
+        ],
         "missing": [link(entry, page=True) for entry in entries if not entry["forms"]],
         "stopped": what_stopped(run),
         "command": run_command(run),
-        "about": table(("what", "value"), [(cell(name), cell(value)) for name, value in about]),
+        "about": table(
+            ("what", "value"), [(cell(name), cell(value)) for name, value in about]
+        ),
     }
 
 
@@ -153,14 +224,26 @@ def _summary(entry: Json) -> list[str]:
     forms = {form["form"]: form for form in entry["forms"]}
     slack = entry["forms"][-1]["slack"] if entry["forms"] else None
     verdicts = [verdict(forms.get(name)) for name in FORMS]
-    return [link(entry), cell(entry["where"]), *verdicts, number(slack), entry["refuted"]]
+    return [
+        link(entry),
+        cell(entry["where"]),
+        *verdicts,
+        number(slack),
+        entry["refuted"],
+    ]
 
 
 def _verdict_row(form: Json) -> list[str]:
     status = form["status"] if form["as_expected"] else f"**{form['status']}**"
     slacks = (number(form[name]) for name in ("slack", "slack_median", "slack_largest"))
     numbers = (number(len(form["margins"])), number(form["trials"]))
-    return [form["form"], status + ", loose" * form["loose"], cell(form["expected"]), *slacks, *numbers]
+    return [
+        form["form"],
+        status + ", loose" * form["loose"],
+        cell(form["expected"]),
+        *slacks,
+        *numbers,
+    ]
 
 
 def link(entry: Json, *, page: bool = False) -> str:

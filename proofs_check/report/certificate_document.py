@@ -25,14 +25,18 @@ def write(path: Path, document: Mapping[str, Any]) -> None:
     """Write a certificate as strict JSON in one step. Raises ValueError for what `find_fault` does not accept."""
     fault = find_fault(document)
     if fault:
-        raise ValueError(f"this is not a certificate of schema version {SCHEMA}: {fault}")
+        raise ValueError(
+            f"this is not a certificate of schema version {SCHEMA}: {fault}"
+        )
     write_json(path, document)
 
 
 def find_fault(document: Any) -> str:
     """Return the first thing in which a document differs from the schema, the empty string where there is none."""
     try:
-        return fault_of(document, CERTIFICATE, "certificate") or next(filter(None, _contradictions(document)), "")
+        return fault_of(document, CERTIFICATE, "certificate") or next(
+            filter(None, _contradictions(document)), ""
+        )
     except RecursionError:
         return "certificate is nested too deeply"
 
@@ -48,11 +52,17 @@ def _contradictions(document: Mapping[str, Any]) -> list[str]:
             faults.append(f"{where} has more failures than draws")
     if document["pairs"]:
         faults.append(fault_of(document["pairs"], PAIRS, "certificate.pairs"))
-    faults.append(fault_of(document.get("classes", []), [CLASSES], "certificate.classes"))
+    faults.append(
+        fault_of(document.get("classes", []), [CLASSES], "certificate.classes")
+    )
     if document["goal"] == "prediction" or "prediction" in document:
-        faults.append(fault_of(document.get("prediction"), PREDICTION, "certificate.prediction"))
+        faults.append(
+            fault_of(document.get("prediction"), PREDICTION, "certificate.prediction")
+        )
     if document["candidate"] is not None:
-        faults.append(fault_of(document["candidate"], CANDIDATE, "certificate.candidate"))
+        faults.append(
+            fault_of(document["candidate"], CANDIDATE, "certificate.candidate")
+        )
     if document["held_out"]:
         faults.append(fault_of(document["held_out"], HELD_OUT, "certificate.held_out"))
     if document["search"]["done"] > document["search"]["steps"]:
@@ -60,10 +70,19 @@ def _contradictions(document: Mapping[str, Any]) -> list[str]:
     rows = [(entry["map"], entry["sizes"]) for entry in maps]
     if any(row in rows[:i] for i, row in enumerate(rows)):
         faults.append("certificate.maps has a map twice at the same sizes")
-    headline = {name: document[name] for name in ("map", "sizes", "num_features", "basis", "scope")}
-    told = [{name: entry[name] for name in headline} for entry in maps if entry["recommended"]]
+    headline = {
+        name: document[name]
+        for name in ("map", "sizes", "num_features", "basis", "scope")
+    }
+    told = [
+        {name: entry[name] for name in headline}
+        for entry in maps
+        if entry["recommended"]
+    ]
     if told != ([] if document["map"] is None else [headline]):
-        faults.append("certificate.maps recommends something else than the certificate does")
+        faults.append(
+            "certificate.maps recommends something else than the certificate does"
+        )
     if any(entry["recommended"] and entry["status"] != "certified" for entry in maps):
         faults.append("certificate.maps recommends what it does not certify")
     return faults
@@ -86,7 +105,9 @@ def _among(*texts: str) -> Test:
 
 def _each(fits: Test) -> Test:
     """Return what objects with any names pass, whose values pass a test."""
-    return lambda value: isinstance(value, dict) and all(fits(entry) for entry in value.values())
+    return lambda value: (
+        isinstance(value, dict) and all(fits(entry) for entry in value.values())
+    )
 
 
 def _count(value: Any) -> bool:
@@ -99,7 +120,8 @@ def _text(value: Any) -> bool:
 
 def _decay(value: Any) -> bool:
     return isinstance(value, dict) and all(
-        (_text if name in ("words", "pairs") else _real)(entry) for name, entry in value.items()
+        (_text if name in ("words", "pairs") else _real)(entry)
+        for name, entry in value.items()
     )
 
 
@@ -140,7 +162,11 @@ DEMAND = {
     "num_features": _or_null(_count),
     "worst_case": bool,
 }
-HYPOTHESIS = {**_keys("statement asks found", str), "holds": bool | None, "needed": _or_null(_count)}
+HYPOTHESIS = {
+    **_keys("statement asks found", str),
+    "holds": bool | None,
+    "needed": _or_null(_count),
+}
 DATA = {
     "source": str,
     **_keys("rows num_columns duplicate_rows", _count),
@@ -149,7 +175,11 @@ DATA = {
     "standardized": bool,
     "zero_pairs": _or_null(_count),
 }
-BIN = {**_keys("low high", _amount), "pairs": _count, **_keys("q50 q95 q100", _or_null(_amount))}
+BIN = {
+    **_keys("low high", _amount),
+    "pairs": _count,
+    **_keys("q50 q95 q100", _or_null(_amount)),
+}
 PAIRS = {
     **_keys("points pairs", _count),
     **_keys("zero_pairs unresolved", _or_null(_count)),
@@ -181,7 +211,12 @@ SPECTRUM = {
     "effective_dimension": _each(_real),
     "decay": _decay,
 }
-SEARCH = {"finished": bool, **_keys("done steps", _count), "words": str, "minutes_more": _or_null(_amount)}
+SEARCH = {
+    "finished": bool,
+    **_keys("done steps", _count),
+    "words": str,
+    "minutes_more": _or_null(_amount),
+}
 CANDIDATE = {
     **_keys("map words", str),
     "sizes": _each(_count),
@@ -194,10 +229,17 @@ COMPARISON = {
     "num_features": _or_null(_count),
     **_keys("error seconds_per_million", _or_null(_amount)),
 }
-ACCURACY = {"name": _among("no kernel", "exact kernel", "the recommended map"), "accuracy": _or_null(_rate)}
+ACCURACY = {
+    "name": _among("no kernel", "exact kernel", "the recommended map"),
+    "accuracy": _or_null(_rate),
+}
 HELD_OUT = {**_keys("train test", _count), "rows": [ACCURACY], "words": str}
 COMMANDS = _keys("again python load", str | None)
-RUN = {**_keys("seconds minutes_allowed", _amount), **_keys("device started", str), "versions": _each(_text)}
+RUN = {
+    **_keys("seconds minutes_allowed", _amount),
+    **_keys("device started", str),
+    "versions": _each(_text),
+}
 CERTIFICATE = {
     "certificate": lambda value: value == SCHEMA and value is not True,
     **_keys("made_by goal_words kernel lengthscale_from guarantee", str),

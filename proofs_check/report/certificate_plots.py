@@ -30,31 +30,53 @@ def tradeoff(document: Json) -> Plot:
     rows: dict[str, list[Json]] = {}
     for entry in document["maps"]:
         rows.setdefault(entry["map"], []).append(entry)
-    curves = {name: points for name, entries in rows.items() if (points := curve_of(entries))}
+    curves = {
+        name: points for name, entries in rows.items() if (points := curve_of(entries))
+    }
     every = [point for points in curves.values() for point in points]
     upright = _error_axis(document["eps"], every)
     if upright is None:
         return Plot()
     best = document["map"]
-    series = [_series(i, rows[name], curves[name], name == best) for i, name in enumerate(rows) if name in curves]
+    series = [
+        _series(i, rows[name], curves[name], name == best)
+        for i, name in enumerate(rows)
+        if name in curves
+    ]
     drawing = chart(
         "tradeoff",
         "Error against the number of features",
         f"Median errors of {', '.join(curves)}; the numbers are in the table below.",
-        ("features: numbers for each row (log scale)", Axis.across([p["num_features"] for p in every], log=True)),
+        (
+            "features: numbers for each row (log scale)",
+            Axis.across([p["num_features"] for p in every], log=True),
+        ),
         (f"error: {ERRORS[document['goal']]} (log scale)", upright),
-        sorted(series, key=lambda one: one.kind == "best"),  # on top: the recommended map
+        sorted(
+            series, key=lambda one: one.kind == "best"
+        ),  # on top: the recommended map
         limit=("eps", document["eps"]),
     )
-    draws, edge = [point["draws"] for point in every], sum(not upright.holds(point["median"]) for point in every)
-    beyond = f" Errors of zero or far beyond the others are at the edge: {edge}." if edge else ""
+    draws, edge = (
+        [point["draws"] for point in every],
+        sum(not upright.holds(point["median"]) for point in every),
+    )
+    beyond = (
+        f" Errors of zero or far beyond the others are at the edge: {edge}."
+        if edge
+        else ""
+    )
     caption = (
         f"Each dot is the median error of {' to '.join(map(number, sorted({min(draws), max(draws)})))} draws of a map "
         "with one number of features, on all rows or a sample. Filled: certified, with a bar from 5 % to 95 % of the "
         "draws. Hollow: tried, and no result. Dashed: eps, the error that is allowed. Lines only join the dots of a "
         f"map; nothing between them was measured.{beyond}"
     )
-    return Plot(drawing, caption, [(name, point) for name, points in curves.items() for point in points])
+    return Plot(
+        drawing,
+        caption,
+        [(name, point) for name, points in curves.items() for point in points],
+    )
 
 
 def curve_of(entries: Sequence[Json]) -> list[Json]:
@@ -62,25 +84,46 @@ def curve_of(entries: Sequence[Json]) -> list[Json]:
 
     Of several points, one of the draws that certify is taken before the others, then one of the largest size.
     """
-    certified = {entry["num_features"] for entry in entries if entry["status"] == "certified"}
-    points = [point for entry in entries for point in entry["curve"] if point["median"] is not None]
+    certified = {
+        entry["num_features"] for entry in entries if entry["status"] == "certified"
+    }
+    points = [
+        point
+        for entry in entries
+        for point in entry["curve"]
+        if point["median"] is not None
+    ]
     points.sort(key=lambda point: (point["certifying"], point["size"], point["draws"]))
     best = {point["num_features"]: point for point in points if point["num_features"]}
     return [{**best[size], "certified": size in certified} for size in sorted(best)]
 
 
-def _series(i: int, entries: Sequence[Json], points: Sequence[Json], best: bool) -> Series:
+def _series(
+    i: int, entries: Sequence[Json], points: Sequence[Json], best: bool
+) -> Series:
     name, statuses = entries[0]["map"], {entry["status"] for entry in entries}
     certified = "certified" in statuses
-    reason = "" if certified else ", time ended" if "out of time" in statuses else ", not certified"
+    reason = (
+        ""
+        if certified
+        else ", time ended"
+        if "out of time" in statuses
+        else ", not certified"
+    )
     return Series(
         i,
         [(point["num_features"], point["median"]) for point in points],
-        [f"{number(p['num_features'])} features: median {number(p['median'])} of {number(p['draws'])}" for p in points],
+        [
+            f"{number(p['num_features'])} features: median {number(p['median'])} of {number(p['draws'])}"
+            for p in points
+        ],
         label=name + reason,
         hollow=[place for place, point in enumerate(points) if not point["certified"]],
         ranges={
-            place: (point["low"] or 0.0, math.inf if point["high"] is None else point["high"])
+            place: (
+                point["low"] or 0.0,
+                math.inf if point["high"] is None else point["high"],
+            )
             for place, point in enumerate(points)
             if point["certified"]
         },
@@ -94,7 +137,13 @@ def _error_axis(eps: float, points: Sequence[Json]) -> Axis | None:
     if not medians:
         return None
     least, most = min(*medians, eps) / _RANGE, max(*medians, eps) * _RANGE
-    ends = [point[end] for point in points if point["certified"] for end in ("low", "high") if point[end] is not None]
+    ends = [
+        point[end]
+        for point in points
+        if point["certified"]
+        for end in ("low", "high")
+        if point[end] is not None
+    ]
     return Axis.upright([*medians, eps, *(end for end in ends if least < end < most)])
 
 
@@ -104,7 +153,9 @@ def spectrum(document: Json) -> Plot:
     Their numbers are on a log axis, too, where a power describes the decay no worse than an exponential does.
     """
     found, eps = document["spectrum"], document["eps"]
-    values = [(i + 1, value) for i, value in enumerate(found["eigenvalues"]) if value > 0]
+    values = [
+        (i + 1, value) for i, value in enumerate(found["eigenvalues"]) if value > 0
+    ]
     if not values:
         return Plot()
     log = found["decay"].get("power_r2", 0) >= found["decay"].get("exponential_r2", 0)
@@ -115,11 +166,21 @@ def spectrum(document: Json) -> Plot:
         "Eigenvalues of K / n",
         f"{len(values)} eigenvalues, from {number(values[0][1])} to {number(values[-1][1])}, on a log axis, against "
         f"their number{', on a log axis too' if log else ''}.",
-        (f"number of the eigenvalue{scale}", Axis.across([1, max(len(found["eigenvalues"]), 2)], log=log)),
+        (
+            f"number of the eigenvalue{scale}",
+            Axis.across([1, max(len(found["eigenvalues"]), 2)], log=log),
+        ),
         ("eigenvalue of K / n (log scale)", upright),
-        [Series(0, values, [f"{i}: {number(value)}" for i, value in values], kind="dots")],
+        [
+            Series(
+                0, values, [f"{i}: {number(value)}" for i, value in values], kind="dots"
+            )
+        ],
         limit=("eps", eps) if upright.holds(eps) else None,
-        guides=[(f"{name} = {number(value)}", value) for name, value in found["effective_dimension"].items()],
+        guides=[
+            (f"{name} = {number(value)}", value)
+            for name, value in found["effective_dimension"].items()
+        ],
     )
     return Plot(
         drawing,
@@ -139,17 +200,25 @@ def pair_errors(document: Json) -> Plot:
         return Plot()
     ends = [entry[end] for entry in bins for end in ("low", "high")]
     positive = [end for end in ends if end > 0]
-    log = len({entry["high"] for entry in bins if entry["high"] > 0}) > 1 and max(ends) > 10 * min(positive)
+    log = len({entry["high"] for entry in bins if entry["high"] > 0}) > 1 and max(
+        ends
+    ) > 10 * min(positive)
     across = Axis.across(positive if log else [*ends, 0.0], log=log)
     drawing = chart(
         "pairs-plot",
         "Relative error of pairs against kernel distance",
         f"Median, 95 % quantile and largest error in {len(bins)} bins; the numbers are in the table below.",
         (f"kernel distance of the pair{' (log scale)' if log else ''}", across),
-        ("relative error of the distance (log scale)", Axis.upright([*errors, document["eps"]], strip=True)),
+        (
+            "relative error of the distance (log scale)",
+            Axis.upright([*errors, document["eps"]], strip=True),
+        ),
         [_quantile(i, key, bins, log) for i, key in enumerate(_QUANTILES)],
         limit=("eps", document["eps"]),
-        bars=[Bar(e["low"], e["high"], e["pairs"], f"{number(e['pairs'])} pairs") for e in bins],
+        bars=[
+            Bar(e["low"], e["high"], e["pairs"], f"{number(e['pairs'])} pairs")
+            for e in bins
+        ],
         bars_name="number of pairs",
     )
     caption = (
@@ -163,8 +232,18 @@ def _quantile(place: int, key: str, bins: Sequence[Json], log: bool) -> Series:
     """Return the errors of one quantile, in the middle of their bins."""
     shown = [entry for entry in bins if entry[key] is not None]
     middles = [
-        math.sqrt(e["low"]) * math.sqrt(e["high"]) if log and e["low"] > 0 else (e["low"] + e["high"]) / 2
+        math.sqrt(e["low"]) * math.sqrt(e["high"])
+        if log and e["low"] > 0
+        else (e["low"] + e["high"]) / 2
         for e in shown
     ]
-    tips = [f"{number(e[key])} at distances from {number(e['low'])} to {number(e['high'])}" for e in shown]
-    return Series(place, [(at, e[key]) for at, e in zip(middles, shown, strict=True)], tips, _QUANTILES[key])
+    tips = [
+        f"{number(e[key])} at distances from {number(e['low'])} to {number(e['high'])}"
+        for e in shown
+    ]
+    return Series(
+        place,
+        [(at, e[key]) for at, e in zip(middles, shown, strict=True)],
+        tips,
+        _QUANTILES[key],
+    )

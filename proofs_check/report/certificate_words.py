@@ -37,7 +37,11 @@ def headline(document: Json) -> str:
     if document["goal"] == "prediction":
         keeps = f"{document['goal_words']}, is at most {percent(document['eps'])}"
         return f"Use {document['map']} with {number(document['num_features'])} features: {keeps}."
-    features = "" if document["num_features"] is None else f" with {number(document['num_features'])} features"
+    features = (
+        ""
+        if document["num_features"] is None
+        else f" with {number(document['num_features'])} features"
+    )
     keeps = _KEEPS[document["goal"]].format(percent(document["eps"]))
     return f"Use {document['map']}{features}: it {keeps}."
 
@@ -62,7 +66,10 @@ def _surety(document: Json) -> str:
         where = f"samples of {number(entry['points_per_draw'])} rows (less than a check on all)"
     if entry["basis"] != "draws":
         return f"By {BASES[entry['basis']]}, at most {most} of its draws do worse, on {where}."
-    if entry["map"] in _FIXED and entry["sizes"].get("num_landmarks", 0) >= document["data"]["rows"]:
+    if (
+        entry["map"] in _FIXED
+        and entry["sizes"].get("num_landmarks", 0) >= document["data"]["rows"]
+    ):
         return f"All rows are its landmarks, so that nothing in it is random; it was checked on {where}."
     return (
         f"Of {number(entry['draws'])} fresh draws, each checked on {where}, {number(entry['failures'])} did worse: so "
@@ -75,19 +82,33 @@ def recommended(document: Json) -> Json:
     return next(entry for entry in document["maps"] if entry["recommended"])
 
 
-def compared(document: Json) -> list[tuple[str, int | None, float | None, float | None, float | None]]:
+def compared(
+    document: Json,
+) -> list[tuple[str, int | None, float | None, float | None, float | None]]:
     """Return the map, the exact kernel and no kernel: numbers for each row, error, accuracy, seconds per million rows.
 
     There is none where there is nothing to compare with.
     """
-    right = {row["name"]: row["accuracy"] for row in document["held_out"].get("rows", [])}
+    right = {
+        row["name"]: row["accuracy"] for row in document["held_out"].get("rows", [])
+    }
     rows = [
-        (one["name"], one["num_features"], one["error"], right.get(one["name"]), one["seconds_per_million"])
+        (
+            one["name"],
+            one["num_features"],
+            one["error"],
+            right.get(one["name"]),
+            one["seconds_per_million"],
+        )
         for one in document["comparison"]
     ]
     if document["map"] is not None and rows:
         entry = recommended(document)
-        told = (entry["error"] or {}).get("median"), right.get("the recommended map"), entry["seconds_per_million"]
+        told = (
+            (entry["error"] or {}).get("median"),
+            right.get("the recommended map"),
+            entry["seconds_per_million"],
+        )
         rows.insert(0, (entry["map"], entry["num_features"], *told))
     return rows
 
@@ -97,8 +118,12 @@ def uncertified(document: Json) -> list[tuple[str, str, str]]:
     groups: dict[tuple[str, str], list[str]] = {}
     for entry in document["maps"]:
         if entry["status"] != "certified":
-            groups.setdefault((entry["status"], entry["words"]), []).append(entry["map"])
-    return [(status, ", ".join(names), words) for (status, words), names in groups.items()]
+            groups.setdefault((entry["status"], entry["words"]), []).append(
+                entry["map"]
+            )
+    return [
+        (status, ", ".join(names), words) for (status, words), names in groups.items()
+    ]
 
 
 PREDICTED = ("method", "features", "loss", "excess", "at least", "at most", "bound")
@@ -108,9 +133,20 @@ def predicted(document: Json) -> list[tuple[str, ...]]:
     """Return a row a method that was fitted, under `PREDICTED`; shares are per cent where classes are predicted."""
     shown, rows = number if document["prediction"]["numeric"] else percent, []
     for one in document["prediction"]["rows"]:
-        mark = " (recommended)" if (one["name"], one["sizes"]) == (document["map"], document["sizes"]) else ""
+        mark = (
+            " (recommended)"
+            if (one["name"], one["sizes"]) == (document["map"], document["sizes"])
+            else ""
+        )
         parts = (shown(one[key]) for key in ("loss", "excess", "low", "high"))
-        rows.append((one["name"] + mark, number(one["num_features"]), *parts, number(one["bound"])))
+        rows.append(
+            (
+                one["name"] + mark,
+                number(one["num_features"]),
+                *parts,
+                number(one["bound"]),
+            )
+        )
     return rows
 
 
@@ -118,9 +154,17 @@ def reasons(document: Json) -> list[str]:
     """Return why this map or none, without what the rows of the maps and `uncertified` say."""
     if "prediction" in document:
         return []  # `sentences` has them
-    said = [entry["words"].rstrip(".") for entry in document["maps"] if entry["status"] != "certified"]
+    said = [
+        entry["words"].rstrip(".")
+        for entry in document["maps"]
+        if entry["status"] != "certified"
+    ]
     said.append(" times as long.")
-    return [reason for reason in document["reasons"] if not any(words in reason for words in said)]
+    return [
+        reason
+        for reason in document["reasons"]
+        if not any(words in reason for words in said)
+    ]
 
 
 def demands(document: Json) -> tuple[list[Json], list[tuple[str, str]]]:
@@ -131,7 +175,9 @@ def demands(document: Json) -> tuple[list[Json], list[tuple[str, str]]]:
     for demand in mine:
         if demand["sizes"] is None:
             silent.setdefault(demand["words"], []).append(demand["map"])
-    return [d for d in mine if d["sizes"] is not None], [(", ".join(maps), words) for words, maps in silent.items()]
+    return [d for d in mine if d["sizes"] is not None], [
+        (", ".join(maps), words) for words, maps in silent.items()
+    ]
 
 
 def percent(share: float | None, digits: int = 3) -> str:
@@ -152,4 +198,6 @@ def basis_of(entry: Json) -> str:
 def scope_of(entry: Json) -> str:
     """Return what a guarantee is about, "" where nothing is certified."""
     points = entry["points_per_draw"] if entry["scope"] == "samples" else None
-    return SCOPES.get(entry["scope"], "") + (f" ({number(points)} a draw)" if points is not None else "")
+    return SCOPES.get(entry["scope"], "") + (
+        f" ({number(points)} a draw)" if points is not None else ""
+    )

@@ -27,7 +27,16 @@ def _asked(report: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _command(report: Mapping[str, Any], chosen: list[str]) -> str:
     asked = _asked(report)
-    words = ["python", "-m", "proofs_check", *chosen, "--seed", str(report["seed"]), "--profile", report["profile"]]
+    words = [
+        "python",
+        "-m",
+        "proofs_check",
+        *chosen,
+        "--seed",
+        str(report["seed"]),
+        "--profile",
+        report["profile"],
+    ]
     if report["dtype"] != "float64":
         words += ["--dtype", report["dtype"]]
     files = asked.get("files")
@@ -38,6 +47,8 @@ def _command(report: Mapping[str, Any], chosen: list[str]) -> str:
             words += [f"--{option}", str(asked[option])]
     table = asked.get("table")
     for option, value in table.items() if isinstance(table, Mapping) else ():
-        given = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        given = (
+            ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        )
         words += [f"--{option}"] if value is True else [f"--{option}", given]
     return shlex.join(words)

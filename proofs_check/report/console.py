@@ -21,12 +21,17 @@ class _Stream:
     """
 
     def __init__(self, stream: TextIO | None) -> None:
-        self._stream: Any = io.StringIO() if stream is None else stream  # None is one that was closed from the start
+        self._stream: Any = (
+            io.StringIO() if stream is None else stream
+        )  # None is one that was closed from the start
         self.error: OSError | None = None
 
     def write(self, text: str) -> int:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        self._try(self._stream.write, text.encode(encoding, "backslashreplace").decode(encoding))
+        self._try(
+            self._stream.write,
+            text.encode(encoding, "backslashreplace").decode(encoding),
+        )
         return len(text)
 
     def flush(self) -> None:
@@ -34,7 +39,9 @@ class _Stream:
 
     def close(self) -> None:
         self.flush()
-        if self.error is not None:  # at the end of the process, Python flushes what the stream still holds into nothing
+        if (
+            self.error is not None
+        ):  # at the end of the process, Python flushes what the stream still holds into nothing
             with contextlib.suppress(OSError), open(os.devnull, "w") as nothing:
                 os.dup2(nothing.fileno(), self._stream.fileno())
 
@@ -52,7 +59,9 @@ class _Stream:
 @contextlib.contextmanager
 def streams() -> Iterator[tuple[_Stream, _Stream]]:
     """Let standard output and standard error fail, or be closed, without harm."""
-    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:  # or a file would get the number of a stream that is closed
+    while (
+        handle := os.open(os.devnull, os.O_RDWR)
+    ) <= 2:  # or a file would get the number of a stream that is closed
         pass
     os.close(handle)
     out, error = _Stream(sys.stdout), _Stream(sys.stderr)
@@ -85,7 +94,17 @@ def show(
         from rich.text import Text
     except ImportError:
         below = ["", *lines] if lines else []
-        print("\n".join([NO_RICH, *([title] if title else []), *_plain([columns, *rows]), *below]), file=file)
+        print(
+            "\n".join(
+                [
+                    NO_RICH,
+                    *([title] if title else []),
+                    *_plain([columns, *rows]),
+                    *below,
+                ]
+            ),
+            file=file,
+        )
         return
     # A pipe has no width; text that a person or grep will read must not be cut at 80 columns.
     console = Console(file=file, width=None if file.isatty() else 200)
@@ -94,7 +113,9 @@ def show(
         table.add_column(name, justify="right" if name in numeric else "left")
     for row in rows:
         cells = zip(columns, row, strict=True)
-        table.add_row(*(Text(cell, colours.get(name, {}).get(cell, "")) for name, cell in cells))
+        table.add_row(
+            *(Text(cell, colours.get(name, {}).get(cell, "")) for name, cell in cells)
+        )
     console.print(table)
     for line in lines:
         console.print(Text(line), soft_wrap=True)
@@ -102,4 +123,9 @@ def show(
 
 def _plain(table: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    return [
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in table
+    ]

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 SCHEMA = 5
 TONES = dict.fromkeys(("identity", "certified", "calibrated", "proved"), "good")
-TONES |= {"consistent": "fine", "refuted": "bad", "vacuous": "empty", "not testable": "open"}
+TONES |= {
+    "consistent": "fine",
+    "refuted": "bad",
+    "vacuous": "empty",
+    "not testable": "open",
+}
 """Every verdict, and the tone in which pages and the terminal show it."""
 PAPERS = {
     "kpotufe2020": "Kpotufe and Sriperumbudur, Gaussian Sketching yields a J-L Lemma in RKHS, AISTATS 2020",
@@ -48,7 +53,9 @@ def describe(claim: "Claim") -> dict[str, Any]:
         "kind": claim.kind,
         "statement": claim.tex,
         "expected_printed": None if claim.printed is None else claim.printed.expect,
-        "expected_corrected": None if claim.corrected is None else claim.corrected.expect,
+        "expected_corrected": None
+        if claim.corrected is None
+        else claim.corrected.expect,
         "because": claim.because,
         "title": claim.title,
         "section": claim.section,
@@ -70,8 +77,13 @@ def find_fault(report: Any) -> str:
 
 def kinds_of(report: Mapping[str, Any]) -> list[str]:
     """Return the kinds of controls of a document: those it explains, in this order, then the others."""
-    kinds = dict.fromkeys(control["kind"] for claim in report["claims"] for control in claim["controls"])
-    return [*(kind for kind in report["kinds"] if kind in kinds), *(k for k in kinds if k not in report["kinds"])]
+    kinds = dict.fromkeys(
+        control["kind"] for claim in report["claims"] for control in claim["controls"]
+    )
+    return [
+        *(kind for kind in report["kinds"] if kind in kinds),
+        *(k for k in kinds if k not in report["kinds"]),
+    ]
 
 
 def rejections(controls: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
@@ -85,17 +97,28 @@ def rejections(controls: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, in
 
 def what_stopped(report: Mapping[str, Any]) -> str:
     """Return what a reader must know of a run that was stopped, "" for one that came to its end."""
-    missing, open_ = _STOPPED.get(report["stopped"] or ("" if report["complete"] else "interrupted"), ("", ""))
+    missing, open_ = _STOPPED.get(
+        report["stopped"] or ("" if report["complete"] else "interrupted"), ("", "")
+    )
     return open_ if report["complete"] else missing
 
 
 def _is_glossary(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(means, str) for means in value.values())
+    return isinstance(value, dict) and all(
+        isinstance(means, str) for means in value.values()
+    )
 
 
 # The shape of a document, as `fault_of` asks for it. docs/report_schema.md explains every key.
 _STATUS = frozenset(TONES)
-_EVIDENCE = {"setting": str, "trials": int, "numbers": dict, "shapes": dict, "margin": is_number, "facts": dict}
+_EVIDENCE = {
+    "setting": str,
+    "trials": int,
+    "numbers": dict,
+    "shapes": dict,
+    "margin": is_number,
+    "facts": dict,
+}
 _VERDICT = {
     "class": str,
     "status": _STATUS,
@@ -119,7 +142,20 @@ _FORM = {
     "loose": bool,
 }
 _CLAIM = {
-    **dict.fromkeys(("id", "paper", "where", "kind", "statement", "hypotheses", "because", "title", "section"), str),
+    **dict.fromkeys(
+        (
+            "id",
+            "paper",
+            "where",
+            "kind",
+            "statement",
+            "hypotheses",
+            "because",
+            "title",
+            "section",
+        ),
+        str,
+    ),
     "severity": str,
     "symbols": _is_glossary,
     "marginal": bool,

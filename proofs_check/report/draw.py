@@ -26,17 +26,26 @@ COLOURS = 9
 """So many colours the style sheet has for series."""
 
 _STRIP = 46  # height of the strip with bars below a chart
-_LETTER, _ROW = 6.8, 14  # a label takes about that much for each letter, and for its line
+_LETTER, _ROW = (
+    6.8,
+    14,
+)  # a label takes about that much for each letter, and for its line
 _MOST_TICKS = 7
 
 
 def tag(name: str, *inside: str, **attributes: object) -> str:
     """Return an element; `inside` is XML, attributes are values, and `kind` is the class."""
-    values = {{"kind": "class"}.get(key, key.replace("_", "-")): value for key, value in attributes.items()}
+    values = {
+        {"kind": "class"}.get(key, key.replace("_", "-")): value
+        for key, value in attributes.items()
+    }
     shown = "".join(
-        f' {key}="{f"{value:.1f}" if isinstance(value, float) else escaped(value)}"' for key, value in values.items()
+        f' {key}="{f"{value:.1f}" if isinstance(value, float) else escaped(value)}"'
+        for key, value in values.items()
     )
-    return f"<{name}{shown}>{''.join(inside)}</{name}>" if inside else f"<{name}{shown}/>"
+    return (
+        f"<{name}{shown}>{''.join(inside)}</{name}>" if inside else f"<{name}{shown}/>"
+    )
 
 
 def tip_of(text: str) -> tuple[str, ...]:
@@ -44,15 +53,38 @@ def tip_of(text: str) -> tuple[str, ...]:
     return (tag("title", escaped(text)),) if text else ()
 
 
-def text_at(text: object, x: float | str, y: float, anchor: str = "", **attributes: object) -> str:
+def text_at(
+    text: object, x: float | str, y: float, anchor: str = "", **attributes: object
+) -> str:
     """Return text at a place; `anchor` is "middle" or "end" where the place is not its beginning."""
-    return tag("text", escaped(text), **attributes, x=x, y=y, **({"text_anchor": anchor} if anchor else {}))
+    return tag(
+        "text",
+        escaped(text),
+        **attributes,
+        x=x,
+        y=y,
+        **({"text_anchor": anchor} if anchor else {}),
+    )
 
 
-def svg(ident: str, title: str, description: str, width: int, height: int, kind: str, parts: Sequence[str]) -> Markup:
+def svg(
+    ident: str,
+    title: str,
+    description: str,
+    width: int,
+    height: int,
+    kind: str,
+    parts: Sequence[str],
+) -> Markup:
     """Return a drawing with the title and the description that screen readers get; ids begin with `ident`."""
-    head = tag("title", escaped(title), id=f"{ident}-t") + tag("desc", escaped(description), id=f"{ident}-d")
-    attributes = {"role": "img", "viewBox": f"0 0 {width} {height}", "aria_labelledby": f"{ident}-t {ident}-d"}
+    head = tag("title", escaped(title), id=f"{ident}-t") + tag(
+        "desc", escaped(description), id=f"{ident}-d"
+    )
+    attributes = {
+        "role": "img",
+        "viewBox": f"0 0 {width} {height}",
+        "aria_labelledby": f"{ident}-t {ident}-d",
+    }
     return Markup(tag("svg", head, *parts, kind=kind, **attributes))
 
 
@@ -66,10 +98,16 @@ class Axis:
     log: bool = True
 
     @classmethod
-    def around(cls, values: Sequence[float], start: float, stop: float, *, log: bool) -> Axis:
+    def around(
+        cls, values: Sequence[float], start: float, stop: float, *, log: bool
+    ) -> Axis:
         """Return an axis with round ticks around finite values, which are positive where it is log."""
         low, high = min(values), max(values)
-        ticks = log_ticks(math.log10(low), math.log10(high), at_most=10) if log else _even_ticks(low, high)
+        ticks = (
+            log_ticks(math.log10(low), math.log10(high), at_most=10)
+            if log
+            else _even_ticks(low, high)
+        )
         return cls(ticks, start, stop, log)
 
     @classmethod
@@ -78,9 +116,13 @@ class Axis:
         return cls.around(values, float(LEFT), float(WIDTH - RIGHT), log=log)
 
     @classmethod
-    def upright(cls, values: Sequence[float], *, log: bool = True, strip: bool = False) -> Axis:
+    def upright(
+        cls, values: Sequence[float], *, log: bool = True, strip: bool = False
+    ) -> Axis:
         """Return the vertical axis of a chart, shorter where there is a strip of bars below it."""
-        return cls.around(values, float(HEIGHT - BOTTOM - _STRIP * strip), float(TOP), log=log)
+        return cls.around(
+            values, float(HEIGHT - BOTTOM - _STRIP * strip), float(TOP), log=log
+        )
 
     def at(self, value: float) -> float:
         """Return where a value is drawn: at the edge where it lies beyond, or is no positive number on a log axis."""
@@ -97,18 +139,31 @@ class Axis:
 
     def labels(self) -> list[tuple[float, str]]:
         """Return where the ticks are drawn, and what is written there."""
-        return [(self.place(tick), _label(tick) if self.log else f"{tick + 0.0:.6g}") for tick in self.ticks]
+        return [
+            (self.place(tick), _label(tick) if self.log else f"{tick + 0.0:.6g}")
+            for tick in self.ticks
+        ]
 
     def _tick(self, value: float) -> float:
         if not self.log:
             return value
-        return -math.inf if value <= 0 else math.log10(value) if value < math.inf else math.inf
+        return (
+            -math.inf
+            if value <= 0
+            else math.log10(value)
+            if value < math.inf
+            else math.inf
+        )
 
 
 def log_ticks(least: float, most: float, *, at_most: int = _MOST_TICKS) -> list[float]:
     """Return logs of round numbers from one at or below `least` to one at or above `most`: 1, 2, 5 or powers of ten."""
     first, last = math.floor(least), math.ceil(most)
-    fine = [power + math.log10(m) for power in range(first, max(last, first + 1)) for m in (1, 2, 5)]
+    fine = [
+        power + math.log10(m)
+        for power in range(first, max(last, first + 1))
+        for m in (1, 2, 5)
+    ]
     fine.append(float(max(last, first + 1)))
     start = max(i for i, tick in enumerate(fine) if tick <= least)
     stop = min(i for i, tick in enumerate(fine) if tick >= most)
@@ -124,9 +179,14 @@ def _even_ticks(least: float, most: float) -> list[float]:
     span = max(most - least, 1e-9 * abs(most))
     span = span if span > 1e-300 else 1.0
     power = 10.0 ** math.floor(math.log10(span / _MOST_TICKS))
-    step = next(power * m for m in (1, 2, 5, 10, 20) if span / (power * m) <= _MOST_TICKS - 2)
+    step = next(
+        power * m for m in (1, 2, 5, 10, 20) if span / (power * m) <= _MOST_TICKS - 2
+    )
     first = math.floor(least / step + 1e-9)
-    return [step * i for i in range(first, max(math.ceil(most / step - 1e-9), first + 1) + 1)]
+    return [
+        step * i
+        for i in range(first, max(math.ceil(most / step - 1e-9), first + 1) + 1)
+    ]
 
 
 def _label(tick: float) -> str:
@@ -201,8 +261,12 @@ def chart(
     strip = None
     if bars:
         bottom = float(HEIGHT + 22 - BOTTOM)
-        strip = Axis.around([1, *(bar.height for bar in bars)], bottom, bottom - _STRIP, log=True)
-    parts = _frame(across, upright, x_name, y_name, upright.start if strip is None else strip.start)
+        strip = Axis.around(
+            [1, *(bar.height for bar in bars)], bottom, bottom - _STRIP, log=True
+        )
+    parts = _frame(
+        across, upright, x_name, y_name, upright.start if strip is None else strip.start
+    )
     if strip is not None:
         parts += _bars(bars, bars_name, across, strip)
     taken: list[_Box] = []
@@ -211,12 +275,17 @@ def chart(
         taken.append((across.start, at - 3, right, at + 3))
         parts.append(tag("line", kind="limit", x1=across.start, x2=right, y1=at, y2=at))
         last = min(at + 12, upright.start - 4)  # above the names of the ticks
-        parts += [text_at(limit[0], right + 5, last - 13), text_at(f"= {number(limit[1])}", right + 5, last)]
+        parts += [
+            text_at(limit[0], right + 5, last - 13),
+            text_at(f"= {number(limit[1])}", right + 5, last),
+        ]
     parts += _guides(guides, across, upright)
     for group in series:
         parts += _drawn(group, across, upright)
     parts += _labels(series, across, upright, taken)
-    return svg(ident, title, description, WIDTH, HEIGHT + 22 * bool(bars), "plot large", parts)
+    return svg(
+        ident, title, description, WIDTH, HEIGHT + 22 * bool(bars), "plot large", parts
+    )
 
 
 def _frame(x: Axis, y: Axis, x_name: str, y_name: str, bottom: float) -> list[str]:
@@ -224,7 +293,9 @@ def _frame(x: Axis, y: Axis, x_name: str, y_name: str, bottom: float) -> list[st
     for at, label in x.labels():
         parts.append(tag("line", kind="grid", x1=at, x2=at, y1=y.stop, y2=bottom))
         parts.append(text_at(label, at, bottom + 17, "middle"))
-    parts.append(text_at(x_name, (x.start + x.stop) / 2, bottom + 34, "middle", kind="axis"))
+    parts.append(
+        text_at(x_name, (x.start + x.stop) / 2, bottom + 34, "middle", kind="axis")
+    )
     parts.append(text_at(y_name, 4, y.stop - 11, kind="axis"))
     return parts
 
@@ -237,18 +308,31 @@ def _drawn(series: Series, x: Axis, y: Axis) -> list[str]:
     places = [(x.at(a), y.at(b)) for a, b in series.points]
     tips = [tip_of(tip) for tip in series.tips] or [()] * len(places)
     if series.kind == "dots":
-        return [tag("circle", *tip, kind="dot", cx=a, cy=b, r=2.5) for (a, b), tip in zip(places, tips, strict=True)]
-    parts = [tag("polyline", kind=f"curve {series.colour} {series.kind}", points=_joined(places))]
+        return [
+            tag("circle", *tip, kind="dot", cx=a, cy=b, r=2.5)
+            for (a, b), tip in zip(places, tips, strict=True)
+        ]
+    parts = [
+        tag(
+            "polyline",
+            kind=f"curve {series.colour} {series.kind}",
+            points=_joined(places),
+        )
+    ]
     for i, (low, high) in series.ranges.items():
         ends = [(places[i][0], y.at(low)), (places[i][0], y.at(high))]
-        parts.append(tag("polyline", kind=f"range {series.colour}", points=_joined(ends)))
+        parts.append(
+            tag("polyline", kind=f"range {series.colour}", points=_joined(ends))
+        )
     for i, ((a, b), tip) in enumerate(zip(places, tips, strict=True)):
         kind = f"mark {series.colour}" + (" hollow" if i in series.hollow else "")
         parts.append(tag("circle", *tip, kind=kind, cx=a, cy=b, r=4.0))
     return parts
 
 
-def _labels(series: Sequence[Series], x: Axis, y: Axis, taken: Sequence[_Box]) -> list[str]:
+def _labels(
+    series: Sequence[Series], x: Axis, y: Axis, taken: Sequence[_Box]
+) -> list[str]:
     """Return the labels, each at the nearest free place to one of its points, joined to it where that is far."""
     marks = [*taken, *(box for group in series for box in _boxes(group, x, y))]
     labels: list[_Box] = []
@@ -267,9 +351,25 @@ def _labels(series: Sequence[Series], x: Axis, y: Axis, taken: Sequence[_Box]) -
             continue
         distance, at, near, box = next(filter(is_free, ways), ways[0])
         if distance > _ROW:
-            parts.append(tag("line", kind=f"leader {group.colour}", x1=at[0], y1=at[1], x2=near[0], y2=near[1]))
+            parts.append(
+                tag(
+                    "line",
+                    kind=f"leader {group.colour}",
+                    x1=at[0],
+                    y1=at[1],
+                    x2=near[0],
+                    y2=near[1],
+                )
+            )
             marks += [(a - 1, b - 1, a + 1, b + 1) for a, b in _along((at, near))]
-        parts.append(text_at(group.label, box[0], box[3] - 3, kind=f"label halo {group.colour} {group.kind}"))
+        parts.append(
+            text_at(
+                group.label,
+                box[0],
+                box[3] - 3,
+                kind=f"label halo {group.colour} {group.kind}",
+            )
+        )
         labels.append(box)
     return parts
 
@@ -284,7 +384,9 @@ def _ways(series: Series, x: Axis, y: Axis) -> Iterator[_Way]:
             yield min(
                 (math.dist(at, near), at, near, box)
                 for at in places
-                for near in [(min(max(at[0], left), box[2]), min(max(at[1], top), box[3]))]
+                for near in [
+                    (min(max(at[0], left), box[2]), min(max(at[1], top), box[3]))
+                ]
             )
 
 
@@ -303,12 +405,19 @@ def _along(places: Sequence[Point]) -> list[Point]:
     found = []
     for (a, b), (c, d) in itertools.pairwise(places):
         steps = math.ceil(math.dist((a, b), (c, d)) / 4) or 1
-        found += [(a + (c - a) * i / steps, b + (d - b) * i / steps) for i in range(steps + 1)]
+        found += [
+            (a + (c - a) * i / steps, b + (d - b) * i / steps) for i in range(steps + 1)
+        ]
     return found
 
 
 def _meet(one: _Box, other: _Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    return (
+        one[0] < other[2]
+        and other[0] < one[2]
+        and one[1] < other[3]
+        and other[1] < one[3]
+    )
 
 
 def _guides(guides: Sequence[tuple[str, float]], x: Axis, y: Axis) -> list[str]:
@@ -317,8 +426,12 @@ def _guides(guides: Sequence[tuple[str, float]], x: Axis, y: Axis) -> list[str]:
     shown = sorted((x.at(value), name) for name, value in guides if x.holds(value))
     for row, (at, name) in enumerate(reversed(shown)):
         top = max(y.start - 8 - _ROW * row, y.stop + _ROW)
-        parts.append(tag("line", kind="guide", x1=at, x2=at, y1=top - _ROW + 4, y2=y.start))
-        parts.append(text_at(name, min(at + 4, x.stop - _LETTER * len(name)), top, kind="halo"))
+        parts.append(
+            tag("line", kind="guide", x1=at, x2=at, y1=top - _ROW + 4, y2=y.start)
+        )
+        parts.append(
+            text_at(name, min(at + 4, x.stop - _LETTER * len(name)), top, kind="halo")
+        )
     return parts
 
 
@@ -327,7 +440,10 @@ def _bars(bars: Sequence[Bar], name: str, x: Axis, strip: Axis) -> list[str]:
         text_at(name, x.start + 4, strip.stop - 6, kind="halo"),
         tag("line", kind="grid", x1=x.start, x2=x.stop, y1=strip.start, y2=strip.start),
     ]
-    parts += [text_at(label, x.start - 6, at + 1, "end") for at, label in (strip.labels()[0], strip.labels()[-1])]
+    parts += [
+        text_at(label, x.start - 6, at + 1, "end")
+        for at, label in (strip.labels()[0], strip.labels()[-1])
+    ]
     for bar in bars:
         left, right, top = x.at(bar.low), x.at(bar.high), strip.at(bar.height)
         wide, high = max(right - left - 1, 1.0), max(strip.start - top, 2.0)

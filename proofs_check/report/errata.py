@@ -22,10 +22,14 @@ def listed(claims: Sequence[Claim]) -> dict[str, Claim]:
 
     Raise a ValueError if a claim is false as printed and not among them, or if it is not said what is wrong with it.
     """
-    among = {claim.id: claim for claim in claims if claim.says or _expected(claim) in FALSE}
+    among = {
+        claim.id: claim for claim in claims if claim.says or _expected(claim) in FALSE
+    }
     for claim in among.values():
         mistake = among.get(claim.follows, claim)
-        graded = mistake.severity in SEVERITIES and bool(claim.severity) != bool(claim.follows)
+        graded = mistake.severity in SEVERITIES and bool(claim.severity) != bool(
+            claim.follows
+        )
         if not (claim.says and claim.proof and graded and mistake.paper == claim.paper):
             raise ValueError(
                 f"{claim.id}: false or imprecise as printed, but the register lacks `says` or `proof`, or one of a "
@@ -33,7 +37,13 @@ def listed(claims: Sequence[Claim]) -> dict[str, Claim]:
             )
     order = list(among)
     return dict(
-        sorted(among.items(), key=lambda item: (order.index(item[1].follows or item[0]), bool(item[1].follows)))
+        sorted(
+            among.items(),
+            key=lambda item: (
+                order.index(item[1].follows or item[0]),
+                bool(item[1].follows),
+            ),
+        )
     )
 
 
@@ -51,13 +61,17 @@ def page(claims: Sequence[Claim]) -> str:
         forms=FORMS,
         heading=_heading,
         severities=SEVERITIES,
-        counts=[sum(claim.severity == severity for claim in among.values()) for severity in SEVERITIES],
+        counts=[
+            sum(claim.severity == severity for claim in among.values())
+            for severity in SEVERITIES
+        ],
         consequences=sum(bool(claim.follows) for claim in among.values()),
         wrong=lambda claim: _expected(claim) in FALSE,
         chosen=lambda paper, severity: [
             claim
             for claim in among.values()
-            if claim.paper == paper and among.get(claim.follows, claim).severity == severity
+            if claim.paper == paper
+            and among.get(claim.follows, claim).severity == severity
         ],
         unnamed=[claim for claim in claims if _expected(claim) == UNNAMED],
     )

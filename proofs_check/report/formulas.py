@@ -9,7 +9,14 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from proofs_check.report.tex import OPERATORS, RELATIONS, NoFormula, letter, name_of, tree
+from proofs_check.report.tex import (
+    OPERATORS,
+    RELATIONS,
+    NoFormula,
+    letter,
+    name_of,
+    tree,
+)
 from proofs_check.report.text import escaped
 
 _ELEMENTS = {
@@ -31,7 +38,9 @@ def formula(tex: str, *, inline: bool = False) -> Markup:
     cannot read the formula or does not know a command in it.
     """
     try:
-        pieces = _pieces(tree(tex, "inline" if inline else "block"), 12 if inline else math.inf)
+        pieces = _pieces(
+            tree(tex, "inline" if inline else "block"), 12 if inline else math.inf
+        )
     except (NoFormula, RecursionError):
         return _source(tex)
     style = "" if inline else ' displaystyle="true"'
@@ -60,9 +69,17 @@ def _pieces(root: ElementTree.Element, long: float) -> list[str]:
             node.text = text.lstrip("\u00a0 ")
         if not (blank or quad):
             piece += _clean(node) + _gap(node, after)
-        base = next(each for each in node.iter() if not len(each)).text  # that of a bracket with an exponent, too
+        base = next(
+            each for each in node.iter() if not len(each)
+        ).text  # that of a bracket with an exponent, too
         depth += (base in tuple("([{⟨⌈⌊")) - (base in tuple(")]}⟩⌉⌋"))
-        if len(top) > long and depth == 0 and name_of(node) == "mo" and text and text in RELATIONS:
+        if (
+            len(top) > long
+            and depth == 0
+            and name_of(node) == "mo"
+            and text
+            and text in RELATIONS
+        ):
             pieces.append(piece)
             piece = ""
     return [f"<mrow>{piece}</mrow>" for piece in (*pieces, piece) if piece]
@@ -71,13 +88,21 @@ def _pieces(root: ElementTree.Element, long: float) -> list[str]:
 def _gap(node: ElementTree.Element, after: ElementTree.Element | None) -> str:
     """Return the thin space between a function such as ln and an argument without brackets."""
     is_function = name_of(node) == "mi" and len(node.text or "") > 1
-    return '<mspace width="0.167em"></mspace>' if is_function and after is not None and name_of(after) != "mo" else ""
+    return (
+        '<mspace width="0.167em"></mspace>'
+        if is_function and after is not None and name_of(after) != "mo"
+        else ""
+    )
 
 
 def _clean(node: ElementTree.Element) -> str:
     children = list(node)
     name, text = name_of(node), node.text or ""
-    row = name in ("mrow", "mstyle", "mtd")  # elsewhere the number of children has a meaning
+    row = name in (
+        "mrow",
+        "mstyle",
+        "mtd",
+    )  # elsewhere the number of children has a meaning
     inner = "".join(
         _clean(child) + (_gap(child, after) if row else "")
         for child, after in zip(children, [*children[1:], None], strict=False)
@@ -86,12 +111,22 @@ def _clean(node: ElementTree.Element) -> str:
         name, text = "mo", "∼"
     if name == "mtext":
         text = text.replace(r"\_", "_")
-    attributes = {key: value for key, value in node.attrib.items() if key in _ATTRIBUTES}
+    attributes = {
+        key: value for key, value in node.attrib.items() if key in _ATTRIBUTES
+    }
     if name == "mo":
         text = OPERATORS.get(text, text)
-        if text in ("|", "‖"):  # a browser takes a bar for a relation, with space on both sides
+        if text in (
+            "|",
+            "‖",
+        ):  # a browser takes a bar for a relation, with space on both sides
             attributes |= {"lspace": "0", "rspace": "0"}
-    if name not in _ELEMENTS or "\\" in text or (inner and text.strip()) or any((c.tail or "").strip() for c in node):
+    if (
+        name not in _ELEMENTS
+        or "\\" in text
+        or (inner and text.strip())
+        or any((c.tail or "").strip() for c in node)
+    ):
         raise NoFormula(name)
     variant = attributes.get("mathvariant", "normal")
     if variant != "normal":

@@ -15,7 +15,12 @@ _ROW, _TOP = 34, 30
 
 
 def of_claim(
-    forms: Mapping[str, Mapping[str, float]], *, ident: str, title: str, axis: str, limit: bool
+    forms: Mapping[str, Mapping[str, float]],
+    *,
+    ident: str,
+    title: str,
+    axis: str,
+    limit: bool,
 ) -> tuple[Markup, int]:
     """Return the drawing of values by form and by setting, and of how many settings it shows the lowest ones.
 
@@ -23,37 +28,74 @@ def of_claim(
     NaN is not drawn, and what is infinite, not positive or far from 1 is an arrow with its value. With `limit` there is
     a line at 1, the limit of the claim. Returns no drawing where fewer than two settings have a value.
     """
-    drawn = {form: {name: v for name, v in values.items() if not math.isnan(v)} for form, values in forms.items()}
+    drawn = {
+        form: {name: v for name, v in values.items() if not math.isnan(v)}
+        for form, values in forms.items()
+    }
     forms = {form: values for form, values in drawn.items() if values}
     least: dict[str, float] = {}
     for values in forms.values():
-        least |= {name: min(value, least.get(name, math.inf)) for name, value in values.items()}
+        least |= {
+            name: min(value, least.get(name, math.inf))
+            for name, value in values.items()
+        }
     if len(least) < 2:
         return Markup(""), len(least)
-    rows = [name for name in least if name in sorted(least, key=least.__getitem__)[:_MOST_ROWS]]
-    logs = [math.log10(v) for values in forms.values() for v in values.values() if 0 < v < math.inf]
-    bounded = [min(max(log, -_DECADES), _DECADES) for log in logs] + [0.0] if limit or not logs else logs
-    x, bottom = Axis(log_ticks(min(bounded), max(bounded), at_most=6), 6.0, 94.0), _TOP + _ROW * len(rows)
+    rows = [
+        name
+        for name in least
+        if name in sorted(least, key=least.__getitem__)[:_MOST_ROWS]
+    ]
+    logs = [
+        math.log10(v)
+        for values in forms.values()
+        for v in values.values()
+        if 0 < v < math.inf
+    ]
+    bounded = (
+        [min(max(log, -_DECADES), _DECADES) for log in logs] + [0.0]
+        if limit or not logs
+        else logs
+    )
+    x, bottom = (
+        Axis(log_ticks(min(bounded), max(bounded), at_most=6), 6.0, 94.0),
+        _TOP + _ROW * len(rows),
+    )
     parts = [text_at(axis, "50%", bottom + 34, "middle", kind="axis")]
     for at, words in x.labels():
         kind = "limit" if limit and words == "1" else "grid"
-        parts.append(tag("line", kind=kind, x1=f"{at:.1f}%", x2=f"{at:.1f}%", y1=_TOP, y2=bottom))
+        parts.append(
+            tag("line", kind=kind, x1=f"{at:.1f}%", x2=f"{at:.1f}%", y1=_TOP, y2=bottom)
+        )
         parts.append(text_at(signs(words), f"{at:.1f}%", bottom + 16, "middle"))
-    legend = [(name, f"as {name}" if len(forms) > 1 else "found at a setting") for name in forms] + [
-        ("limit", "1, the limit")
-    ] * limit
+    legend = [
+        (name, f"as {name}" if len(forms) > 1 else "found at a setting")
+        for name in forms
+    ] + [("limit", "1, the limit")] * limit
     for i, (name, words) in enumerate(legend):
-        parts += [_mark(name, f"{2 + 33 * i}%", 10), text_at(words, f"{2 + 33 * i}%", 14, dx=12)]
+        parts += [
+            _mark(name, f"{2 + 33 * i}%", 10),
+            text_at(words, f"{2 + 33 * i}%", 14, dx=12),
+        ]
     for i, name in enumerate(rows):
         y = _TOP + _ROW * i
         parts.append(tag("line", kind="grid", x1="0", x2="100%", y1=y + 25, y2=y + 25))
         parts.append(text_at(label(name), "0", y + 14, kind="halo"))
         for form, values in forms.items():
             if name in values:
-                parts.append(_value(form, values[name], f"{name}, as {form}", x, y + 25))
+                parts.append(
+                    _value(form, values[name], f"{name}, as {form}", x, y + 25)
+                )
     told = f"{axis}, as {' and '.join(forms)}, at {len(rows)} settings on a log axis."
-    head = tag("title", escaped(title), id=f"{ident}-t") + tag("desc", escaped(told), id=f"{ident}-d")
-    drawing = {"role": "img", "aria_labelledby": f"{ident}-t {ident}-d", "width": "100%", "height": bottom + 42}
+    head = tag("title", escaped(title), id=f"{ident}-t") + tag(
+        "desc", escaped(told), id=f"{ident}-d"
+    )
+    drawing = {
+        "role": "img",
+        "aria_labelledby": f"{ident}-t {ident}-d",
+        "width": "100%",
+        "height": bottom + 42,
+    }
     return Markup(tag("svg", head, *parts, kind="rows", **drawing)), len(least)
 
 
@@ -61,8 +103,18 @@ def _value(form: str, value: float, name: str, x: Axis, y: float) -> str:
     tip, at = tip_of(f"{name}: {value:.4g}"), f"{x.at(value):.1f}%"
     if 0 < value < math.inf and x.holds(value):
         return _mark(form, at, y, *tip)
-    words, side = (f"{value:.2g} →", "end") if value > 1 else (f"← {value:.2g}", "start")
-    return tag("text", *tip, escaped(signs(words)), kind=f"out {form}", x=at, y=y + 4, text_anchor=side)
+    words, side = (
+        (f"{value:.2g} →", "end") if value > 1 else (f"← {value:.2g}", "start")
+    )
+    return tag(
+        "text",
+        *tip,
+        escaped(signs(words)),
+        kind=f"out {form}",
+        x=at,
+        y=y + 4,
+        text_anchor=side,
+    )
 
 
 def _mark(form: str, x: str, y: float, *tip: str) -> str:
@@ -76,12 +128,18 @@ LOW, HIGH = -3, 6
 """Decades that the axis of `overview` shows; what lies further out is an arrow at the edge."""
 
 FORMS = {"printed": ("#c2410c", "as printed"), "corrected": ("#1d5fa8", "as corrected")}
-_STYLE = "path{fill:none;stroke-width:5;stroke-linecap:round;stroke-opacity:.65}" + "".join(
-    f".{name}{{stroke:{colour}}}.{name}-out{{fill:{colour}}}" for name, (colour, _) in FORMS.items()
+_STYLE = (
+    "path{fill:none;stroke-width:5;stroke-linecap:round;stroke-opacity:.65}"
+    + "".join(
+        f".{name}{{stroke:{colour}}}.{name}-out{{fill:{colour}}}"
+        for name, (colour, _) in FORMS.items()
+    )
 )
 
 
-def overview(paper: str, rows: Sequence[tuple[str, Mapping[str, Sequence[float]]]]) -> str:
+def overview(
+    paper: str, rows: Sequence[tuple[str, Mapping[str, Sequence[float]]]]
+) -> str:
     """Return a file of SVG: a line a claim, with a dot a setting on a log axis of the room that it has there.
 
     `rows` are the names of claims and their margins by form. Dots of one form are one path of strokes without length,
@@ -97,30 +155,73 @@ def overview(paper: str, rows: Sequence[tuple[str, Mapping[str, Sequence[float]]
     )
     parts = [tag("style", _STYLE), tag("rect", width=width, height=height, fill="#fff")]
     for i, (name, (_, told_form)) in enumerate(FORMS.items()):
-        parts += [tag("path", kind=name, d=f"M{178 + 110 * i} 11h0"), text_at(told_form, 186 + 110 * i, 14)]
-    parts.append(text_at("1 is the limit of the claim, more is room", axis.stop, 14, "end"))
+        parts += [
+            tag("path", kind=name, d=f"M{178 + 110 * i} 11h0"),
+            text_at(told_form, 186 + 110 * i, 14),
+        ]
+    parts.append(
+        text_at("1 is the limit of the claim, more is room", axis.stop, 14, "end")
+    )
     for x, words in axis.labels():
-        stroke = {"stroke": "#333", "stroke_dasharray": "4 3"} if words == "1" else {"stroke": "#ddd"}
-        parts.append(tag("line", x1=x, x2=x, y1=top - 12, y2=height - bottom + 4, **stroke))
-        parts += [text_at(words, x, y, "middle") for y in (top - 16, height - bottom + 16)]
-    parts.append(text_at("room at a setting (margin)", (axis.start + axis.stop) / 2, height - 4, "middle"))
+        stroke = (
+            {"stroke": "#333", "stroke_dasharray": "4 3"}
+            if words == "1"
+            else {"stroke": "#ddd"}
+        )
+        parts.append(
+            tag("line", x1=x, x2=x, y1=top - 12, y2=height - bottom + 4, **stroke)
+        )
+        parts += [
+            text_at(words, x, y, "middle") for y in (top - 16, height - bottom + 16)
+        ]
+    parts.append(
+        text_at(
+            "room at a setting (margin)",
+            (axis.start + axis.stop) / 2,
+            height - 4,
+            "middle",
+        )
+    )
     y = float(top)
     for name, forms in rows:
-        parts.append(text_at(name, axis.start - 14, y + line * len(forms) / 2 + 3, "end"))
+        parts.append(
+            text_at(name, axis.start - 14, y + line * len(forms) / 2 + 3, "end")
+        )
         for form, values in forms.items():
             parts += _strokes(form, values, axis, y + line / 2)
             y += line
         y += gap
-    drawing = svg("room", f"{paper}: room at every setting", told, width, height, "room", parts)
-    attributes = 'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="9" '
-    return str(drawing).replace("<svg ", f"<svg {attributes}", 1).replace("><", ">\n<") + "\n"
+    drawing = svg(
+        "room", f"{paper}: room at every setting", told, width, height, "room", parts
+    )
+    attributes = (
+        'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="9" '
+    )
+    return (
+        str(drawing).replace("<svg ", f"<svg {attributes}", 1).replace("><", ">\n<")
+        + "\n"
+    )
 
 
 def _strokes(form: str, values: Sequence[float], axis: Axis, y: float) -> list[str]:
     """Return the dots of one form, and an arrow at an edge beyond which there are some."""
-    inside = sorted({f"{axis.at(value):.1f}" for value in values if value > 0 and axis.holds(value)}, key=float)
-    parts = [tag("path", kind=form, d="".join(f"M{x} {y:.1f}h0" for x in inside))] if inside else []
-    for edge, out, beyond in ((axis.start - 5, 6, lambda v: v < 1), (axis.stop + 5, -6, lambda v: v > 1)):
+    inside = sorted(
+        {
+            f"{axis.at(value):.1f}"
+            for value in values
+            if value > 0 and axis.holds(value)
+        },
+        key=float,
+    )
+    parts = (
+        [tag("path", kind=form, d="".join(f"M{x} {y:.1f}h0" for x in inside))]
+        if inside
+        else []
+    )
+    for edge, out, beyond in (
+        (axis.start - 5, 6, lambda v: v < 1),
+        (axis.stop + 5, -6, lambda v: v > 1),
+    ):
         if any(not axis.holds(value) and beyond(value) for value in values):
             corners = f"{edge:.1f},{y:.1f} {edge + out:.1f},{y - 3:.1f} {edge + out:.1f},{y + 3:.1f}"
             parts.append(tag("polygon", kind=f"{form}-out", points=corners))

@@ -19,7 +19,11 @@ def render(report: Mapping[str, Any]) -> str:
     papers: dict[str, list[Mapping[str, Any]]] = {}
     for claim in report["claims"]:
         papers.setdefault(claim["paper"], []).append(claim)
-    wrong = [f"`{_plain(claim['id'])}`" for claim in report["claims"] if not claim["as_expected"]]
+    wrong = [
+        f"`{_plain(claim['id'])}`"
+        for claim in report["claims"]
+        if not claim["as_expected"]
+    ]
     head = f"not as expected: {', '.join(wrong)}" if wrong else "all as expected"
     command = visible(run_command(report))
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", command)), default=0))
@@ -47,9 +51,17 @@ def render(report: Mapping[str, Any]) -> str:
 
 def _controls(report: Mapping[str, Any]) -> list[str]:
     """Return the table of the kinds of controls; nothing where there is no control."""
-    counts = rejections([control for claim in report["claims"] for control in claim["controls"]])
+    counts = rejections(
+        [control for claim in report["claims"] for control in claim["controls"]]
+    )
     rows = [[cell(kind), "{}/{}".format(*counts[kind])] for kind in kinds_of(report)]
-    lines = ["", "## Controls", "", "How many of the sabotaged variants of each kind the checks rejected.", ""]
+    lines = [
+        "",
+        "## Controls",
+        "",
+        "How many of the sabotaged variants of each kind the checks rejected.",
+        "",
+    ]
     return [*lines, table(("kind", "rejected"), rows)] if rows else []
 
 
@@ -82,7 +94,11 @@ def verdict(form: Mapping[str, Any] | None) -> str:
     """Return the verdict on a form for a cell, with the expected one where it differs."""
     if form is None:
         return "–"
-    return form["status"] if form["as_expected"] else f"**{form['status']}** (expected {cell(form['expected'])})"
+    return (
+        form["status"]
+        if form["as_expected"]
+        else f"**{form['status']}** (expected {cell(form['expected'])})"
+    )
 
 
 def _number(value: Any) -> str:
@@ -96,7 +112,12 @@ def _plain(text: Any) -> str:
 
 def cell(text: Any) -> str:
     """Return text for a cell: on one line, with nothing in it that Markdown or HTML would read as more than text."""
-    line = visible(re.sub(r"\s+", " ", str(text))).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = (
+        visible(re.sub(r"\s+", " ", str(text)))
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+    )
     return re.sub(r"([\\`*_\[\]|$~])", r"\\\1", line)
 
 
@@ -109,7 +130,10 @@ def with_formulas(text: str) -> str:
     """Return words for a cell, with the formulas between their dollar signs."""
     if not text.strip():
         return "–"
-    return "".join(tex(piece) if is_tex else cell(piece) for piece, is_tex in words_and_formulas(text))
+    return "".join(
+        tex(piece) if is_tex else cell(piece)
+        for piece, is_tex in words_and_formulas(text)
+    )
 
 
 def tex(formula: str) -> str:
@@ -117,7 +141,13 @@ def tex(formula: str) -> str:
     if "$" in formula or "`" in formula or not formula.strip():
         return f"`{_plain(formula) or ' '}`"
     # The last one is a link for readers of Markdown that know no formulas.
-    for old, new in ((r"\|", r"\Vert "), ("|", r"\vert "), ("<", r"\lt "), (">", r"\gt "), ("](", "]{}(")):
+    for old, new in (
+        (r"\|", r"\Vert "),
+        ("|", r"\vert "),
+        ("<", r"\lt "),
+        (">", r"\gt "),
+        ("](", "]{}("),
+    ):
         formula = formula.replace(old, new)
     line = visible(re.sub(r"\s+", " ", formula)).strip()
     return f"${line}$"

@@ -31,7 +31,9 @@ class Table:
     @property
     def names(self) -> Sequence[str]:
         """Return the names of the columns."""
-        return self.columns.split("|") if isinstance(self.columns, str) else self.columns
+        return (
+            self.columns.split("|") if isinstance(self.columns, str) else self.columns
+        )
 
     def class_of(self, column: int) -> str:
         """Return the classes of a column."""
@@ -46,10 +48,21 @@ def page(template: str, **values: Any) -> str:
     return _PAGES.get_template(template).render(values)
 
 
-def badge(status: str, expected: str | None = None, *, label: str = "", tone: str = "") -> Markup:
+def badge(
+    status: str, expected: str | None = None, *, label: str = "", tone: str = ""
+) -> Markup:
     """Return a verdict in its colour, or other words in a tone, with the expected ones where they differ."""
-    shown = joined('<span class="badge {}">{}{}</span>', tone or TONES.get(status, "open"), label, status)
-    return shown if expected in (None, status) else shown + joined(' <span class="soft">(expected {})</span>', expected)
+    shown = joined(
+        '<span class="badge {}">{}{}</span>',
+        tone or TONES.get(status, "open"),
+        label,
+        status,
+    )
+    return (
+        shown
+        if expected in (None, status)
+        else shown + joined(' <span class="soft">(expected {})</span>', expected)
+    )
 
 
 def joined(markup: str, *values: Any) -> Markup:
@@ -58,7 +71,9 @@ def joined(markup: str, *values: Any) -> Markup:
 
 
 def _shown(value: Any) -> Any:
-    return value if isinstance(value, Markup) else "–" if value is None else visible(value)
+    return (
+        value if isinstance(value, Markup) else "–" if value is None else visible(value)
+    )
 
 
 _PAGES = jinja2.Environment(

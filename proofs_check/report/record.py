@@ -32,7 +32,11 @@ class About:
 
 
 def as_json(
-    results: Sequence[ClaimResult], about: About, *, run: Mapping[str, Any], complete: bool = True
+    results: Sequence[ClaimResult],
+    about: About,
+    *,
+    run: Mapping[str, Any],
+    complete: bool = True,
 ) -> dict[str, Any]:
     """Return the report as strict JSON: NaN is null, infinities are the strings "inf" and "-inf".
 
@@ -55,7 +59,10 @@ def as_json(
         "papers": {key: source for key, source in PAPERS.items() if key in papers},
         "kinds": _kinds(results),
         "claims": [_claim(result, about.seed) for result in results],
-        "run": {**run, "seconds": {result.claim.id: result.seconds for result in results}},
+        "run": {
+            **run,
+            "seconds": {result.claim.id: result.seconds for result in results},
+        },
     }
     return dict(strict(report))
 
@@ -80,7 +87,9 @@ def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
                 "statement": form.tex or result.claim.tex,
                 "expected": form.expect,
                 "as_expected": name not in result.unexpected,
-                "loose": name == "corrected" and verdict.status in ("certified", "proved") and verdict.slack > LOOSE,
+                "loose": name == "corrected"
+                and verdict.status in ("certified", "proved")
+                and verdict.slack > LOOSE,
                 "seed": seed,
                 **_verdict(form, verdict),
             }
@@ -94,7 +103,9 @@ def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
                 "seed": seed,
                 **_verdict(control, verdict),
             }
-            for control, (name, verdict) in zip(result.claim.controls, result.controls, strict=True)
+            for control, (name, verdict) in zip(
+                result.claim.controls, result.controls, strict=True
+            )
         ],
     }
 
@@ -112,9 +123,16 @@ def _outcome(result: ClaimResult) -> str:
 def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:
     name = type(part.statement).__name__
     margin_is, margin = _MARGINS.get(name, ("", None))
-    margins = [math.nan if margin is None else margin({**verdict.facts, **e.facts}) for e in verdict.evidence]
+    margins = [
+        math.nan if margin is None else margin({**verdict.facts, **e.facts})
+        for e in verdict.evidence
+    ]
     settings = {setting.name: setting for setting in part.settings}
-    finite = [(value, e.setting) for value, e in zip(margins, verdict.evidence, strict=True) if value < math.inf]
+    finite = [
+        (value, e.setting)
+        for value, e in zip(margins, verdict.evidence, strict=True)
+        if value < math.inf
+    ]
     return {
         "class": name,
         "status": verdict.status,
@@ -126,7 +144,8 @@ def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:
         "trials": sum(evidence.trials for evidence in verdict.evidence),
         "detectable": _detectable(verdict),
         "margin_is": margin_is,
-        "worst_setting": verdict.facts.get("worst_setting") or (min(finite)[1] if finite else None),
+        "worst_setting": verdict.facts.get("worst_setting")
+        or (min(finite)[1] if finite else None),
         "facts": verdict.facts,
         "evidence": [
             {
@@ -144,36 +163,64 @@ def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:
 
 def _detectable(verdict: Verdict) -> float:
     """Return the violation rate that every setting with such a number would have shown, NaN without one."""
-    rates = [float(e.facts["detectable"]) for e in verdict.evidence if e.facts.get("detectable") is not None]
+    rates = [
+        float(e.facts["detectable"])
+        for e in verdict.evidence
+        if e.facts.get("detectable") is not None
+    ]
     return max((rate for rate in rates if not math.isnan(rate)), default=math.nan)
 
 
 def _over(allowed: float, seen: float) -> float:
     """Return what is allowed over what was found; infinite where nothing was found."""
-    return allowed / seen if seen > 0 else math.inf if seen == 0 and allowed > 0 else math.nan
+    return (
+        allowed / seen
+        if seen > 0
+        else math.inf
+        if seen == 0 and allowed > 0
+        else math.nan
+    )
 
 
 def _calibrated_margin(facts: Mapping[str, Any]) -> float:
-    return _over(facts["proved_upper"], facts["needed"]) if "needed" in facts else math.nan
+    return (
+        _over(facts["proved_upper"], facts["needed"]) if "needed" in facts else math.nan
+    )
 
 
 def _expectation_margin(facts: Mapping[str, Any]) -> float:
     gap, half = facts["gap"], facts["half_width"]
-    return _over(half, gap) if facts["excludes_target"] else _over(facts["allowed"], gap + half)
+    return (
+        _over(half, gap)
+        if facts["excludes_target"]
+        else _over(facts["allowed"], gap + half)
+    )
 
 
 # By class of statement: what the margin of a setting is, and how it follows from the facts. 1 is the limit of the
 # claim, and more is room.
 _MARGINS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
-    "Tail": ("bound over the (1 - delta)-quantile of what it bounds", lambda f: f.get("slack", math.nan)),
-    "Inequality": ("right side over left side, the smallest ratio", lambda f: f.get("slack", math.nan)),
+    "Tail": (
+        "bound over the (1 - delta)-quantile of what it bounds",
+        lambda f: f.get("slack", math.nan),
+    ),
+    "Inequality": (
+        "right side over left side, the smallest ratio",
+        lambda f: f.get("slack", math.nan),
+    ),
     "Calibrated": ("constant proved over constant needed", _calibrated_margin),
-    "Identity": ("error allowed for rounding over largest error", lambda f: _over(f["limit"], f["worst_residual"])),
+    "Identity": (
+        "error allowed for rounding over largest error",
+        lambda f: _over(f["limit"], f["worst_residual"]),
+    ),
     "Exact": ("probability claimed over probability computed", lambda f: f["slack"]),
     "Rare": ("probability claimed over probability estimated", lambda f: f["slack"]),
     "Expectation": (
         "precision asked for over distance and half-width; half-width over distance where it is refuted",
         _expectation_margin,
     ),
-    "Law": ("distance that would be refuted over distance found", lambda f: _over(f["resolution"], f["distance"])),
+    "Law": (
+        "distance that would be refuted over distance found",
+        lambda f: _over(f["resolution"], f["distance"]),
+    ),
 }

@@ -14,8 +14,24 @@ from proofs_check.report import console
 from proofs_check.report.document import TONES
 from proofs_check.report.record import About
 
-COLUMNS = ("claim", "where", "form", "verdict", "expected", "slack", "trials", "controls", "seconds")
-_COLOURS_OF = {"good": "green", "fine": "cyan", "bad": "red", "empty": "magenta", "open": "yellow"}
+COLUMNS = (
+    "claim",
+    "where",
+    "form",
+    "verdict",
+    "expected",
+    "slack",
+    "trials",
+    "controls",
+    "seconds",
+)
+_COLOURS_OF = {
+    "good": "green",
+    "fine": "cyan",
+    "bad": "red",
+    "empty": "magenta",
+    "open": "yellow",
+}
 COLOURS = {status: _COLOURS_OF[tone] for status, tone in TONES.items()}
 _NUMERIC = {"slack", "trials", "controls", "seconds"}
 _SECONDS_BETWEEN_LINES = 5.0
@@ -24,7 +40,9 @@ _SECONDS_TO_ESTIMATE = 5.0
 _SHARE_TO_ESTIMATE = 0.05
 
 
-def terminal(results: Sequence[ClaimResult], about: About, *, file: TextIO | None = None) -> None:
+def terminal(
+    results: Sequence[ClaimResult], about: About, *, file: TextIO | None = None
+) -> None:
     """Print the table of verdicts and, below it, the reason of each that a reader will ask about.
 
     A coloured table where rich is installed, plain text otherwise; no colours where `file` (standard output) is not
@@ -53,7 +71,11 @@ def progress(file: TextIO | None = None) -> Iterator[Progress]:
         left = estimate.update(now, done, total)
         if now - last >= _SECONDS_BETWEEN_LINES:
             last = now
-            print(", ".join(filter(None, (f"proofs-check: {done / total:.0%}", left))), file=file, flush=True)
+            print(
+                ", ".join(filter(None, (f"proofs-check: {done / total:.0%}", left))),
+                file=file,
+                flush=True,
+            )
 
     try:
         from rich.console import Console
@@ -70,7 +92,12 @@ def progress(file: TextIO | None = None) -> Iterator[Progress]:
         task = bar.add_task("", total=None, left="")
 
         def move(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, left=estimate.update(time.monotonic(), done, total))
+            bar.update(
+                task,
+                completed=done,
+                total=total,
+                left=estimate.update(time.monotonic(), done, total),
+            )
 
         yield move
 
@@ -93,20 +120,29 @@ class TimeLeft:
     def update(self, now: float, done: int, total: int) -> str:
         """Return "about 3 min 20 s left", or "" where it cannot be told; `now` is in seconds, from any origin."""
         remaining = max(total - done, 0)
-        if math.isnan(self._start) or remaining > self._remaining + _SHARE_TO_ESTIMATE * self._most:
+        if (
+            math.isnan(self._start)
+            or remaining > self._remaining + _SHARE_TO_ESTIMATE * self._most
+        ):
             self._start, self._left = now, math.nan
         self._remaining, elapsed = remaining, now - self._start
         if elapsed < _SECONDS_TO_SETTLE:
             self._most = remaining
         finished = self._most - remaining
-        if elapsed < _SECONDS_TO_ESTIMATE or finished <= _SHARE_TO_ESTIMATE * self._most or remaining == 0:
+        if (
+            elapsed < _SECONDS_TO_ESTIMATE
+            or finished <= _SHARE_TO_ESTIMATE * self._most
+            or remaining == 0
+        ):
             return ""
         by_speed, passed = elapsed * remaining / finished, now - self._last
         if math.isnan(self._left):
             self._left = by_speed
         else:
             clock = self._left - passed
-            self._left = clock + (1 - math.exp(-10 * passed / elapsed)) * (by_speed - clock)
+            self._left = clock + (1 - math.exp(-10 * passed / elapsed)) * (
+                by_speed - clock
+            )
         self._left, self._last = max(self._left, by_speed / 2), now
         return f"about {_duration(self._left)} left"
 
@@ -144,9 +180,17 @@ def _rows(result: ClaimResult) -> list[tuple[str, ...]]:
 def _explanations(result: ClaimResult) -> list[str]:
     lines = []
     for name, form, verdict in result.forms:
-        if name in result.unexpected or verdict.status in ("refuted", "vacuous", "not testable"):
-            extra = f" (expected {form.expect})" if verdict.status != form.expect else ""
-            lines.append(f"{result.claim.id} {name}, {verdict.status}{extra}: {verdict.because}")
+        if name in result.unexpected or verdict.status in (
+            "refuted",
+            "vacuous",
+            "not testable",
+        ):
+            extra = (
+                f" (expected {form.expect})" if verdict.status != form.expect else ""
+            )
+            lines.append(
+                f"{result.claim.id} {name}, {verdict.status}{extra}: {verdict.because}"
+            )
     lines += [f"{result.claim.id}: {note}" for note in result.notes]
     if lines and result.claim.because:
         lines.append(f"{result.claim.id}: {result.claim.because}")
@@ -172,7 +216,11 @@ def _closing(results: Sequence[ClaimResult], about: About) -> list[str]:
 def _controls(results: Sequence[ClaimResult]) -> list[str]:
     held = [rejected(verdict) for result in results for _, verdict in result.controls]
     kinds = {control.kind for result in results for control in result.claim.controls}
-    return [f"controls: {sum(held)} of {len(held)} rejected, of {len(kinds)} kind(s)"] if held else []
+    return (
+        [f"controls: {sum(held)} of {len(held)} rejected, of {len(kinds)} kind(s)"]
+        if held
+        else []
+    )
 
 
 def _trials(verdict: Verdict) -> int:

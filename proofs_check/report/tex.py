@@ -14,11 +14,27 @@ OPERATORS = {
 # For a line of text: what stands between spaces, what ends a product, and scripts and accents that Unicode has.
 RELATIONS = "=≤≥<>≈≠≡∼≍≲≪≫∈∉⊂∝≻≽⪯⪰≺→⇒↦"
 _CLOSED = ("", *" \u00a0)]},;:./+−-±·⟩⌉⌋")
-_ACCENTS = {"^": "\u0302", "~": "\u0303", "∼": "\u0303", "¯": "\u0304", "¨": "\u0308", "˙": "\u0307", "→": "\u20d7"}
-_ABOVE = str.maketrans("0123456789+−-=()aijkmnprstuvxydTl*⊤′", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ᵃⁱʲᵏᵐⁿᵖʳˢᵗᵘᵛˣʸᵈᵀˡ*ᵀ′")
-_BELOW = str.maketrans("0123456789+−-=()aeijklmnprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑᵢⱼₖₗₘₙₚᵣₛₜᵤᵥₓ")
-_SCRIPTS = re.escape("".join({*map(chr, (*_ABOVE.values(), *_BELOW.values())), *_ACCENTS.values()}))
-_ATOM = re.compile(rf"√?(?:[\d.]+|\w|‖[^‖]*‖|\([^()]*\))[{_SCRIPTS}]*(?:_(?:\w|\{{\w*\}}))?[{_SCRIPTS}]*")
+_ACCENTS = {
+    "^": "\u0302",
+    "~": "\u0303",
+    "∼": "\u0303",
+    "¯": "\u0304",
+    "¨": "\u0308",
+    "˙": "\u0307",
+    "→": "\u20d7",
+}
+_ABOVE = str.maketrans(
+    "0123456789+−-=()aijkmnprstuvxydTl*⊤′", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ᵃⁱʲᵏᵐⁿᵖʳˢᵗᵘᵛˣʸᵈᵀˡ*ᵀ′"
+)
+_BELOW = str.maketrans(
+    "0123456789+−-=()aeijklmnprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑᵢⱼₖₗₘₙₚᵣₛₜᵤᵥₓ"
+)
+_SCRIPTS = re.escape(
+    "".join({*map(chr, (*_ABOVE.values(), *_BELOW.values())), *_ACCENTS.values()})
+)
+_ATOM = re.compile(
+    rf"√?(?:[\d.]+|\w|‖[^‖]*‖|\([^()]*\))[{_SCRIPTS}]*(?:_(?:\w|\{{\w*\}}))?[{_SCRIPTS}]*"
+)
 
 
 class NoFormula(Exception):
@@ -33,7 +49,9 @@ def tree(tex: str, display: str) -> ElementTree.Element:
         # It knows align*, and not its twin inside of formulas; a tag stands behind the formula, not in it.
         known = tex.replace("{aligned}", "{align*}").replace(r"\tag{", r"\qquad\tag{")
         return ElementTree.fromstring(convert(known, display=display))
-    except Exception as error:  # it raises many kinds of errors, and no formula is worth a page
+    except (
+        Exception
+    ) as error:  # it raises many kinds of errors, and no formula is worth a page
         raise NoFormula(tex) from error
 
 
@@ -53,7 +71,11 @@ def _line(node: ElementTree.Element) -> str:
         case "mfrac" if node.get("linethickness") == "0":
             return f"{parts[0]} over {parts[1]}"
         case "mfrac":
-            return (f"({parts[0]})" if re.search(r"[+−/ ]", parts[0]) else parts[0]) + "/" + _grouped(parts[1])
+            return (
+                (f"({parts[0]})" if re.search(r"[+−/ ]", parts[0]) else parts[0])
+                + "/"
+                + _grouped(parts[1])
+            )
         case "msqrt":
             return "√" + _grouped("".join(parts))
         case "mover" if parts[1].strip() in _ACCENTS:
@@ -63,17 +85,27 @@ def _line(node: ElementTree.Element) -> str:
         case "msup" | "mover":
             return parts[0] + _script("^", parts[1], _ABOVE)
         case "msubsup" | "munderover":
-            return parts[0] + _script("_", parts[1], _BELOW) + _script("^", parts[2], _ABOVE)
+            return (
+                parts[0]
+                + _script("_", parts[1], _BELOW)
+                + _script("^", parts[2], _ABOVE)
+            )
         case "mroot" | "mphantom":
             raise NoFormula(name_of(node))
         case "mtable":
             return "; ".join(parts)
         case "mo" | "mi" | "mn" | "mtext":
-            text = OPERATORS.get(node.text or "", node.text or "").replace("~", "∼").replace(r"\_", "_")
+            text = (
+                OPERATORS.get(node.text or "", node.text or "")
+                .replace("~", "∼")
+                .replace(r"\_", "_")
+            )
             if "\\" in text:
                 raise NoFormula(text)
             if node.get("mathvariant", "bold") != "bold":
-                text = "".join(letter(node.get("mathvariant", ""), character) for character in text)
+                text = "".join(
+                    letter(node.get("mathvariant", ""), character) for character in text
+                )
             return f" {text} " if text and text in RELATIONS else text
     return _row(list(node), parts)
 
@@ -85,13 +117,19 @@ def _row(nodes: list[ElementTree.Element], parts: list[str]) -> str:
         while name_of(node) in ("mstyle", "mrow") and len(node) == 1:
             node = node[0]
         if name_of(node) == "mfrac":
-            closed = after[:1] in _CLOSED or (after[:1] in "|‖" and (line + part).count(after[:1]) % 2)
+            closed = after[:1] in _CLOSED or (
+                after[:1] in "|‖" and (line + part).count(after[:1]) % 2
+            )
             part = part if closed and not named else f"({part})"
         elif named and part[:1] not in ("", "(", "[", *_CLOSED):
             line += " "
         while name_of(node) in ("msub", "munder", "msup", "msubsup", "munderover"):
             node = node[0]
-        named = name_of(node) in ("mi", "mo") and (node.text or "").isalpha() and len(node.text or "") > 1
+        named = (
+            name_of(node) in ("mi", "mo")
+            and (node.text or "").isalpha()
+            and len(node.text or "") > 1
+        )
         line += " " * (named and line[-1:].isalnum()) + part
     return line
 
@@ -103,14 +141,21 @@ def _grouped(part: str) -> str:
 def _script(sign: str, part: str, signs: dict[int, int]) -> str:
     if all(ord(letter) in signs for letter in part.replace(" ", "")):
         return part.replace(" ", "").translate(signs)
-    return sign + (part if len(part) == 1 else "{" + re.sub(rf" ([{RELATIONS}]) ", r"\1", part) + "}")
+    return sign + (
+        part
+        if len(part) == 1
+        else "{" + re.sub(rf" ([{RELATIONS}]) ", r"\1", part) + "}"
+    )
 
 
 def letter(variant: str, character: str) -> str:
     """Return a character of an alphabet of MathML: browsers know one mathvariant, "normal"."""
     name = re.sub("LATIN |LETTER ", "", unicodedata.name(character, ""))
     # Some letters had a code point before the alphabets did.
-    for style in (f"MATHEMATICAL {variant.upper()}", variant.upper().replace("FRAKTUR", "BLACK-LETTER")):
+    for style in (
+        f"MATHEMATICAL {variant.upper()}",
+        variant.upper().replace("FRAKTUR", "BLACK-LETTER"),
+    ):
         with contextlib.suppress(KeyError):
             return unicodedata.lookup(f"{style} {name}")
     return character

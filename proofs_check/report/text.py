@@ -30,7 +30,9 @@ def number(value: Any, digits: int = 3) -> str:
         return {"inf": "∞", "-inf": "−∞"}.get(value, value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    if isinstance(value, int) and not 1e15 <= abs(value) < 1e300:  # more than that is no float
+    if (
+        isinstance(value, int) and not 1e15 <= abs(value) < 1e300
+    ):  # more than that is no float
         return f"{value:,}"
     return f"{value + 0.0:.{digits}g}"  # no -0
 
@@ -42,12 +44,20 @@ def slug(heading: str) -> str:
 
 def is_number(value: Any) -> bool:
     """Tell whether a value of a document is a number: null stands for NaN, two strings for the infinities."""
-    return value is None or value in ("inf", "-inf") or (isinstance(value, int | float) and not isinstance(value, bool))
+    return (
+        value is None
+        or value in ("inf", "-inf")
+        or (isinstance(value, int | float) and not isinstance(value, bool))
+    )
 
 
 def is_finite(value: Any) -> bool:
     """Tell whether a value is a finite number that JSON writes as one."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and -math.inf < value < math.inf
+    )
 
 
 def real(value: Any) -> float:
@@ -57,7 +67,11 @@ def real(value: Any) -> float:
 
 def time_of(value: Any) -> str:
     """Return the text, and a time such as 20200131T235959Z in a form that is easier on the eye."""
-    return re.sub(r"^(\d{4})-?(\d\d)-?(\d\d)T(\d\d):?(\d\d):?(\d\d)Z$", r"\1-\2-\3 \4:\5:\6 UTC", str(value))
+    return re.sub(
+        r"^(\d{4})-?(\d\d)-?(\d\d)T(\d\d):?(\d\d):?(\d\d)Z$",
+        r"\1-\2-\3 \4:\5:\6 UTC",
+        str(value),
+    )
 
 
 def words_and_formulas(text: str) -> list[tuple[str, bool]]:
@@ -68,7 +82,11 @@ def words_and_formulas(text: str) -> list[tuple[str, bool]]:
     pieces = re.split(r"(?<!\\)\$", text)
     if len(pieces) % 2 == 0:
         return [(text, False)]
-    return [(piece, True) if i % 2 else (piece.replace("\\$", "$"), False) for i, piece in enumerate(pieces) if piece]
+    return [
+        (piece, True) if i % 2 else (piece.replace("\\$", "$"), False)
+        for i, piece in enumerate(pieces)
+        if piece
+    ]
 
 
 def unseen(part: Json) -> str:

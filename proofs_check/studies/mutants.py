@@ -50,8 +50,16 @@ class Mutant:
 
 def mutants() -> list[Mutant]:
     """Return all mutants, in the order of the list, the largest size first."""
-    listed = tomllib.loads(resources.files("proofs_check.studies").joinpath("mutants.toml").read_text(encoding="utf-8"))
-    return [Mutant(**{**kind, "size": size}) for kind in listed["kind"] for size in listed["sizes"]]
+    listed = tomllib.loads(
+        resources.files("proofs_check.studies")
+        .joinpath("mutants.toml")
+        .read_text(encoding="utf-8")
+    )
+    return [
+        Mutant(**{**kind, "size": size})
+        for kind in listed["kind"]
+        for size in listed["sizes"]
+    ]
 
 
 def resolve(target: str) -> tuple[Any, str]:
@@ -74,13 +82,19 @@ def put(mutant: Mutant, other: Any) -> None:
     right = getattr(owner, name)
     setattr(owner, name, other)
     if not (inspect.isclass(owner) or mutant.local):
-        for module in [m for key, m in sys.modules.items() if key.startswith(("jaxkern", "proofs_check", "jax."))]:
+        for module in [
+            m
+            for key, m in sys.modules.items()
+            if key.startswith(("jaxkern", "proofs_check", "jax."))
+        ]:
             for key in [key for key, value in vars(module).items() if value is right]:
                 setattr(module, key, other)
 
 
 def _after(change: Callable[..., Any]) -> Callable[[Any, Mutant], Any]:
-    return lambda right, mutant: lambda *args, **given: change(mutant, right(*args, **given), *args)
+    return lambda right, mutant: (
+        lambda *args, **given: change(mutant, right(*args, **given), *args)
+    )
 
 
 def _scaled(mutant: Mutant, tree: Any) -> Any:
@@ -92,7 +106,9 @@ def _scaled(mutant: Mutant, tree: Any) -> Any:
 
 
 def _fields(mutant: Mutant, out: Any, *_: Any) -> Any:
-    return replace(out, **{name: _scaled(mutant, getattr(out, name)) for name in mutant.of})
+    return replace(
+        out, **{name: _scaled(mutant, getattr(out, name)) for name in mutant.of}
+    )
 
 
 def _of_kind(mutant: Mutant, out: Any, given: Any) -> Any:
@@ -100,40 +116,65 @@ def _of_kind(mutant: Mutant, out: Any, given: Any) -> Any:
 
 
 def _law(mutant: Mutant, out: Any, given: Any, **_: Any) -> Any:
-    there = type(importlib.import_module("jaxkern.kernels._spectra").unscaled(given)[0]).__name__ in mutant.of
-    return out._replace(scale=lambda normals: mutant.factor * out.scale(normals)) if there else out
+    there = (
+        type(
+            importlib.import_module("jaxkern.kernels._spectra").unscaled(given)[0]
+        ).__name__
+        in mutant.of
+    )
+    return (
+        out._replace(scale=lambda normals: mutant.factor * out.scale(normals))
+        if there
+        else out
+    )
 
 
 def _chosen(mutant: Mutant, key: jax.Array, like: jax.Array) -> jax.Array:
     """Return for each row whether it is wrong, with probability `size`."""
-    return jax.random.bernoulli(jax.random.fold_in(key, 2**31), mutant.size, like.shape[:1])
+    return jax.random.bernoulli(
+        jax.random.fold_in(key, 2**31), mutant.size, like.shape[:1]
+    )
 
 
 def _repeated(mutant: Mutant, out: Any, *args: Any) -> Any:
     """Put what is before a row in its place."""
-    (key,) = (a for a in args if isinstance(a, jax.Array) and jnp.issubdtype(a.dtype, jax.dtypes.prng_key))
+    (key,) = (
+        a
+        for a in args
+        if isinstance(a, jax.Array) and jnp.issubdtype(a.dtype, jax.dtypes.prng_key)
+    )
     return out[jnp.arange(out.shape[0]) - _chosen(mutant, key, out).at[0].set(False)]
 
 
 def _replaced(mutant: Mutant, out: Any, key: Any, num_points: Any, *_: Any) -> Any:
-    others = jax.random.randint(jax.random.fold_in(key, 7), out.shape, 0, num_points, out.dtype)
+    others = jax.random.randint(
+        jax.random.fold_in(key, 7), out.shape, 0, num_points, out.dtype
+    )
     return jnp.where(_chosen(mutant, key, out), others, out)
 
 
 def _relabelled(mutant: Mutant, out: Any, key: Any, *_: Any) -> Any:
     moved = (out.labels + 1) % out.centers.shape[0]
-    return replace(out, labels=jnp.where(_chosen(mutant, key, out.labels), moved, out.labels))
+    return replace(
+        out, labels=jnp.where(_chosen(mutant, key, out.labels), moved, out.labels)
+    )
 
 
 def _log_failure(mutant: Mutant, out: Any, *_: Any) -> Any:
     logs = mutant.factor * out.log_failure
     xp: Any = jnp if isinstance(logs, jax.Array) else np
-    return replace(out, probability=-xp.expm1(logs), exponent=None if out.exponent is None else -logs)
+    return replace(
+        out,
+        probability=-xp.expm1(logs),
+        exponent=None if out.exponent is None else -logs,
+    )
 
 
 def _argument(right: Any, mutant: Mutant) -> Any:
     i = mutant.of[0]
-    return lambda *args, **given: right(*args[:i], _scaled(mutant, args[i]), *args[i + 1 :], **given)
+    return lambda *args, **given: right(
+        *args[:i], _scaled(mutant, args[i]), *args[i + 1 :], **given
+    )
 
 
 def _mixed(right: Any, mutant: Mutant) -> Any:
@@ -152,9 +193,16 @@ def _next_value(right: Any, mutant: Mutant) -> Any:
         values, vectors = fd.eigh(fd.matmul(state.buffer, state.buffer.T))
         values = jnp.maximum(values, 0)
         delta = (1 - mutant.size) * values[kept] + mutant.size * values[kept + 1]
-        weights = jnp.sqrt(jnp.maximum(values[:kept] - delta, 0) / jnp.where(values[:kept] > 0, values[:kept], 1))
+        weights = jnp.sqrt(
+            jnp.maximum(values[:kept] - delta, 0)
+            / jnp.where(values[:kept] > 0, values[:kept], 1)
+        )
         rows = fd.matmul(weights[:, None] * vectors[:, :kept].T, state.buffer)
-        return replace(out, buffer=out.buffer.at[:kept].set(rows), removed=fd._add(state.removed, delta))
+        return replace(
+            out,
+            buffer=out.buffer.at[:kept].set(rows),
+            removed=fd._add(state.removed, delta),
+        )
 
     return wrong
 

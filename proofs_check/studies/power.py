@@ -55,7 +55,10 @@ def run_alone(name: str, alpha: float) -> ClaimResult:
 def record() -> None:
     """Write down for each claim of the default run which targets it executes, whether it is fine, and its seconds."""
     alpha, seen, lines = level(), set[str](), []
-    by_target = {mutant.target: mutant for mutant in sorted(mutants(), key=lambda mutant: mutant.local)}
+    by_target = {
+        mutant.target: mutant
+        for mutant in sorted(mutants(), key=lambda mutant: mutant.local)
+    }
     for target, mutant in by_target.items():
         right = getattr(*resolve(target))
         put(mutant, _noticed(right, target, seen))
@@ -63,20 +66,37 @@ def record() -> None:
         _forget()
         seen.clear()
         start = time.process_time()
-        fine, seconds = run_alone(name, alpha).as_expected, round(time.process_time() - start, 2)
-        lines.append(json.dumps({name: {"as_expected": fine, "seconds": seconds, "targets": sorted(seen)}})[1:-1])
+        fine, seconds = (
+            run_alone(name, alpha).as_expected,
+            round(time.process_time() - start, 2),
+        )
+        lines.append(
+            json.dumps(
+                {
+                    name: {
+                        "as_expected": fine,
+                        "seconds": seconds,
+                        "targets": sorted(seen),
+                    }
+                }
+            )[1:-1]
+        )
     files.write(PATHS, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _noticed(right: Any, target: str, seen: set[str]) -> Any:
-    return functools.wraps(right)(lambda *args, **given: (seen.add(target), right(*args, **given))[1])
+    return functools.wraps(right)(
+        lambda *args, **given: (seen.add(target), right(*args, **given))[1]
+    )
 
 
 def _forget() -> None:
     """Forget what was traced or computed, so that it is executed again."""
     jax.clear_caches()
     for cached in gc.get_objects():
-        if isinstance(cached, functools._lru_cache_wrapper) and cached.__module__.startswith(("jaxkern", "proofs")):
+        if isinstance(
+            cached, functools._lru_cache_wrapper
+        ) and cached.__module__.startswith(("jaxkern", "proofs")):
             cached.cache_clear()
 
 
@@ -84,8 +104,14 @@ def path_of(mutant: Mutant) -> list[str]:
     """Return the claims that execute what a mutant changes and are as expected without it, the cheapest first."""
     paths: Mapping[str, Any] = json.loads(PATHS.read_text(encoding="utf-8"))
     if set(paths) != set(default_claims()):
-        raise ValueError("the default run has changed; record its paths anew: python -m proofs_check.studies paths")
-    there = [name for name, path in paths.items() if path["as_expected"] and mutant.target in path["targets"]]
+        raise ValueError(
+            "the default run has changed; record its paths anew: python -m proofs_check.studies paths"
+        )
+    there = [
+        name
+        for name, path in paths.items()
+        if path["as_expected"] and mutant.target in path["targets"]
+    ]
     return sorted(there, key=lambda name: paths[name]["seconds"])
 
 
@@ -103,30 +129,52 @@ def trial(label: str, alpha: float, *, every: bool = False) -> dict[str, Any]:
         except Exception as error:
             caught[name] = f"{type(error).__name__}: {error}"[:200]
         else:
-            held = [verdict.slack for _, form, verdict in result.forms if form.expect != "refuted"]
+            held = [
+                verdict.slack
+                for _, form, verdict in result.forms
+                if form.expect != "refuted"
+            ]
             slack = min([slack, *(each for each in held if each == each)])
             if not result.as_expected:
                 caught[name] = "; ".join([*result.unexpected, *result.notes])[:200]
         if caught and not every:
             break
-    return {"mutant": label, "claims": len(claims), "caught": caught, "slack": slack, "pins": pins.wrong(mutant)}
+    return {
+        "mutant": label,
+        "claims": len(claims),
+        "caught": caught,
+        "slack": slack,
+        "pins": pins.wrong(mutant),
+    }
 
 
 def measured(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the results of a folder, by mutant; what failed is not one."""
     path = folder / RESULTS
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {line["mutant"]: line for line in map(json.loads, lines) if "failed" not in line}
+    return {
+        line["mutant"]: line for line in map(json.loads, lines) if "failed" not in line
+    }
 
 
-def measure(folder: Path, *, workers: int, only: Collection[str], every: bool) -> Iterator[dict[str, Any]]:
+def measure(
+    folder: Path, *, workers: int, only: Collection[str], every: bool
+) -> Iterator[dict[str, Any]]:
     """Try all mutants, or those whose names begin as one of `only`, that the folder has no result of; yield results."""
     there, alpha = measured(folder), level()
 
     def one(label: str) -> dict[str, Any]:
-        command, start = [sys.executable, "-m", "proofs_check.studies", "trial", label, repr(alpha)], time.monotonic()
+        command, start = (
+            [sys.executable, "-m", "proofs_check.studies", "trial", label, repr(alpha)],
+            time.monotonic(),
+        )
         try:
-            done = subprocess.run(command + ["--all"] * every, capture_output=True, text=True, timeout=TIMEOUT)
+            done = subprocess.run(
+                command + ["--all"] * every,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT,
+            )
             found = json.loads(done.stdout.splitlines()[-1])
         except subprocess.TimeoutExpired:
             found = {"mutant": label, "failed": f"no end within {TIMEOUT} s"}
@@ -134,8 +182,15 @@ def measure(folder: Path, *, workers: int, only: Collection[str], every: bool) -
             found = {"mutant": label, "failed": done.stderr[-2000:]}
         return found | {"seconds": round(time.monotonic() - start, 1)}
 
-    labels = [m.label for m in mutants() if m.label not in there and (not only or m.label.startswith(tuple(only)))]
-    with futures.ThreadPoolExecutor(workers) as pool, (folder / RESULTS).open("a", encoding="utf-8") as file:
+    labels = [
+        m.label
+        for m in mutants()
+        if m.label not in there and (not only or m.label.startswith(tuple(only)))
+    ]
+    with (
+        futures.ThreadPoolExecutor(workers) as pool,
+        (folder / RESULTS).open("a", encoding="utf-8") as file,
+    ):
         for found in pool.map(one, labels):
             print(json.dumps(found), file=file, flush=True)
             yield found

@@ -22,14 +22,22 @@ COMPARISON = RESULT | {
     "items", "unit", "blas_threads", "first_call_s", "compile_s", "recompiled", "ours", "peers", "floor", "sweep",
     "checked",
 }  # fmt: skip
-GROWTH = RESULT | {"variable", "points", "exponent_of_time", "exponent_of_memory", "targets"}
+GROWTH = RESULT | {
+    "variable",
+    "points",
+    "exponent_of_time",
+    "exponent_of_memory",
+    "targets",
+}
 
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
     monkeypatch.setattr(_timing, "PAUSE", 0.0)
     monkeypatch.setattr(_timing, "AWAKE", 0.0)
-    monkeypatch.setattr(_run.gc, "collect", int)  # it takes longer, the more tests ran before
+    monkeypatch.setattr(
+        _run.gc, "collect", int
+    )  # it takes longer, the more tests ran before
 
 
 def plain_case(**changes):
@@ -37,12 +45,23 @@ def plain_case(**changes):
     work = Work(
         ours=lambda: np.ones(3),
         peers={"twice": lambda: np.full(3, 2.0)},
-        check=lambda ours, peers: agree("gap", np.max(np.abs(peers["twice"] - 2 * ours)), 0),
-        floor=(Part("a", {"x": lambda: None, "y": lambda: None}), Part("b", {"x": lambda: None})),
+        check=lambda ours, peers: agree(
+            "gap", np.max(np.abs(peers["twice"] - 2 * ours)), 0
+        ),
+        floor=(
+            Part("a", {"x": lambda: None, "y": lambda: None}),
+            Part("b", {"x": lambda: None}),
+        ),
         items=3,
         unit="numbers",
     )
-    case = Case("plain", "three numbers", lambda small: dataclasses.replace(work, **changes), {"twice": 0.0}, math.inf)
+    case = Case(
+        "plain",
+        "three numbers",
+        lambda small: dataclasses.replace(work, **changes),
+        {"twice": 0.0},
+        math.inf,
+    )
     return case
 
 
@@ -53,10 +72,18 @@ def test_a_comparison_runs_and_its_results_agree(name):
     assert result["recompiled"] == 0 and result["compile_s"] >= 0
     assert len(result["ours"]["times_s"]) == 2 and result["ours"]["per_second"] > 0
     for peer in result["peers"].values():
-        assert len(peer["times_s"]) == 2 and peer["faster"]["low"] <= peer["faster"]["median"] <= peer["faster"]["high"]
+        assert (
+            len(peer["times_s"]) == 2
+            and peer["faster"]["low"]
+            <= peer["faster"]["median"]
+            <= peer["faster"]["high"]
+        )
         assert "target" not in peer  # targets are for full sizes
     if result["floor"]:
-        best = [part["medians_s"][part["library"]] for part in result["floor"]["parts"].values()]
+        best = [
+            part["medians_s"][part["library"]]
+            for part in result["floor"]["parts"].values()
+        ]
         assert all(value > 0 for value in best) and len(result["floor"]["times_s"]) == 2
 
 
@@ -72,19 +99,32 @@ def test_results_that_disagree_are_not_compared():
     result = _run.run(plain_case(ours=lambda: np.zeros(3)), is_small=False, rounds=1)
     assert "gap is 2, more than 0" in result["error"] and "ours" not in result
     assert "NOT COMPARED" in _report.lines(result)
-    nothing = _run.run(plain_case(ours=lambda: np.full(3, np.nan)), is_small=False, rounds=1)
+    nothing = _run.run(
+        plain_case(ours=lambda: np.full(3, np.nan)), is_small=False, rounds=1
+    )
     assert "error" in nothing
 
 
 def test_the_document_is_json_and_becomes_a_table(monkeypatch):
     monkeypatch.setattr(_timing, "REPEATED", math.inf)
-    results = [_run.run(plain_case(), is_small=False, rounds=2), _run.run(plain_case(floor=()), is_small=False)]
-    document = json.loads(json.dumps(_run.document(results, is_small=False), allow_nan=True))
+    results = [
+        _run.run(plain_case(), is_small=False, rounds=2),
+        _run.run(plain_case(floor=()), is_small=False),
+    ]
+    document = json.loads(
+        json.dumps(_run.document(results, is_small=False), allow_nan=True)
+    )
     assert set(document) == {"schema", "small", "date", "device", "versions", "cases"}
-    assert {"processor", "cores", "threads", "jax", "pools", "malloc", "load"} == set(document["device"])
+    assert {"processor", "cores", "threads", "jax", "pools", "malloc", "load"} == set(
+        document["device"]
+    )
     assert {"python", "jax", "numpy", "scikit-learn"} <= set(document["versions"])
     compared = document["cases"][0]
-    assert compared["peers"]["twice"]["met"] and compared["floor"]["met"] and compared["checked"] == {"gap": 0.0}
+    assert (
+        compared["peers"]["twice"]["met"]
+        and compared["floor"]["met"]
+        and compared["checked"] == {"gap": 0.0}
+    )
     assert compared["rounds"] == 2 and document["cases"][1]["rounds"] == 7
     table = _report.table(document)
     assert table.count("| plain: three numbers |") == 2 and "met: at least 0" in table
@@ -95,13 +135,32 @@ def test_the_document_is_json_and_becomes_a_table(monkeypatch):
 def test_a_sweep_shows_its_worst_first_and_no_ratio_to_a_time_that_does_not_repeat():
     def member(name, slower, others):
         times = [slower, *others]
-        peer = {"faster": {"median": slower, "low": 1, "high": 9, "coverage": 0.99}, "repeats": _timing.repeats(times)}
-        return {"what": name, "sweep": ("maps", 2.5), "peers": {"p": peer}, "floor": {"over": {"median": 1.5}}}
+        peer = {
+            "faster": {"median": slower, "low": 1, "high": 9, "coverage": 0.99},
+            "repeats": _timing.repeats(times),
+        }
+        return {
+            "what": name,
+            "sweep": ("maps", 2.5),
+            "peers": {"p": peer},
+            "floor": {"over": {"median": 1.5}},
+        }
 
     wild = member("wild", 1.0, [0.5, 0.5, 2.0, 2.0])
-    cases = [member("good", 4.0, [4.1, 9.0, 3.9]), member("bad", 2.0, [2.0]), wild, {"sweep": None}]
-    assert _report._sweeps(cases)[2:] == ["| maps | bad | 2 | 3 of 2, met: at least 2.5 | 1.5 |", ""]
-    assert _report.ahead(wild["peers"]["p"]) == "peer's time does not repeat" and _report._sweeps([{}]) == []
+    cases = [
+        member("good", 4.0, [4.1, 9.0, 3.9]),
+        member("bad", 2.0, [2.0]),
+        wild,
+        {"sweep": None},
+    ]
+    assert _report._sweeps(cases)[2:] == [
+        "| maps | bad | 2 | 3 of 2, met: at least 2.5 | 1.5 |",
+        "",
+    ]
+    assert (
+        _report.ahead(wild["peers"]["p"]) == "peer's time does not repeat"
+        and _report._sweeps([{}]) == []
+    )
 
 
 def test_functions_take_turns_and_warm_up_first():
@@ -128,7 +187,10 @@ def test_the_interval_of_a_ratio_has_the_coverage_it_claims(rng):
     assert _timing.paired_ratio([1.0], [2.0]).coverage == 0
     # 4,000 intervals from 9 ratios of median 1 with a skewed law: the share that holds 1 is within 5 standard errors
     # of what is claimed, so this fails once in two million seeds.
-    found = [_timing.paired_ratio(np.exp(rng.exponential(size=9) - math.log(2)), np.ones(9)) for _ in range(4000)]
+    found = [
+        _timing.paired_ratio(np.exp(rng.exponential(size=9) - math.log(2)), np.ones(9))
+        for _ in range(4000)
+    ]
     assert found[0].coverage >= 0.95
     share = statistics.mean(float(ratio.low <= 1 <= ratio.high) for ratio in found)
     p = found[0].coverage
@@ -139,7 +201,10 @@ def test_exponents_are_slopes_on_log_scales():
     sizes = [10, 20, 40, 80]
     exact = _timing.exponent(sizes, [3 * size**1.5 for size in sizes])
     assert abs(exact.slope - 1.5) < 1e-12 and exact.high - exact.low < 1e-6
-    assert _timing.exponent(sizes, [0, 1, 2, 3]) is None and _timing.exponent(sizes[:2], [1, 2]) is None
+    assert (
+        _timing.exponent(sizes, [0, 1, 2, 3]) is None
+        and _timing.exponent(sizes[:2], [1, 2]) is None
+    )
 
 
 def test_memory_is_that_of_the_call():
@@ -156,16 +221,34 @@ def test_every_case_has_a_name_and_targets_of_its_own_peers():
 
 
 def test_the_command_restricts_threads_and_writes_its_files(tmp_path):
-    arguments = ["--case", "shifted-fourier", "--small", "--rounds", "1", "--threads", "1"]
+    arguments = [
+        "--case",
+        "shifted-fourier",
+        "--small",
+        "--rounds",
+        "1",
+        "--threads",
+        "1",
+    ]
     arguments += ["--json", str(tmp_path / "b.json"), "--table", str(tmp_path / "b.md")]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "benchmarks", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     document = json.loads((tmp_path / "b.json").read_text())
-    assert document["small"] and document["device"]["threads"] == document["device"]["cores"] == 1
+    assert (
+        document["small"]
+        and document["device"]["threads"] == document["device"]["cores"] == 1
+    )
     assert {pool["num_threads"] for pool in document["device"]["pools"]} == {1}
-    assert "shifted-fourier" in done.stdout and "shifted-fourier" in (tmp_path / "b.md").read_text()
+    assert (
+        "shifted-fourier" in done.stdout
+        and "shifted-fourier" in (tmp_path / "b.md").read_text()
+    )
 
 
 def test_a_name_that_is_no_case_is_bad_usage(monkeypatch, capsys):
@@ -173,7 +256,9 @@ def test_a_name_that_is_no_case_is_bad_usage(monkeypatch, capsys):
     assert main(["--case", "nothing"]) == 2
     assert "nothing" in capsys.readouterr().err
     assert main(["--list"]) == 0
-    assert set(_run.REGISTRY) == {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert set(_run.REGISTRY) == {
+        line.split()[0] for line in capsys.readouterr().out.splitlines()
+    }
 
 
 def test_threads_are_set_before_libraries_start():
@@ -181,12 +266,19 @@ def test_threads_are_set_before_libraries_start():
         _machine.restrict(1)
 
 
-def test_a_search_of_sizes_finds_that_of_a_known_law_and_its_errors_are_those_of_the_maps(rng):
+def test_a_search_of_sizes_finds_that_of_a_known_law_and_its_errors_are_those_of_the_maps(
+    rng,
+):
     """P(E / t <= eps) is 1 - exp(-eps t); Nystrom by elimination against its formula."""
-    found, low, high = planning.search(lambda rng, sizes: rng.exponential() / sizes, 100, 2000)
+    found, low, high = planning.search(
+        lambda rng, sizes: rng.exponential() / sizes, 100, 2000
+    )
     exact = math.ceil(math.log(1 / planning.DELTA) / planning.EPS)
     assert low <= exact <= high and abs(found - exact) <= 1
-    X, chosen = rng.standard_normal((20, 3)), np.random.default_rng(7).permutation(20)[:6]
+    X, chosen = (
+        rng.standard_normal((20, 3)),
+        np.random.default_rng(7).permutation(20)[:6],
+    )
     K = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 2)
     (error,) = planning.of_landmarks(K, np.random.default_rng(7), np.array([6]))
     left = K - K[:, chosen] @ np.linalg.solve(K[np.ix_(chosen, chosen)], K[chosen])

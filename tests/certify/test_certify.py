@@ -36,13 +36,28 @@ def blobs(rows=90, dim=2, seed=0):
     """Return three groups of points and their classes."""
     rng = np.random.default_rng(seed)
     labels = np.arange(rows) % CLUSTERS
-    return (4 * rng.standard_normal((CLUSTERS, dim))[labels] + rng.standard_normal((rows, dim))), labels
+    return (
+        4 * rng.standard_normal((CLUSTERS, dim))[labels]
+        + rng.standard_normal((rows, dim))
+    ), labels
 
 
 def found(goal="spectral", **options):
     X, labels = blobs()
-    asked = {"eps": 0.3, "delta": 0.2, "confidence": 0.95, "maps": ["nystrom", "paired_fourier"], "time": GENEROUS}
-    return certify(jax.random.key(3), X.astype("float32"), goal=goal, labels=labels, **asked | options)
+    asked = {
+        "eps": 0.3,
+        "delta": 0.2,
+        "confidence": 0.95,
+        "maps": ["nystrom", "paired_fourier"],
+        "time": GENEROUS,
+    }
+    return certify(
+        jax.random.key(3),
+        X.astype("float32"),
+        goal=goal,
+        labels=labels,
+        **asked | options,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +68,29 @@ def spectral():
 
 def test_rows_are_certified_for_a_kernel_that_no_plan_takes():
     rough = found("distance", kernel="exponential", maps=["paired_fourier"], eps=0.8)
-    assert rough.map == "paired_fourier" and rough.document["maps"][0]["basis"] == "draws"
+    assert (
+        rough.map == "paired_fourier" and rough.document["maps"][0]["basis"] == "draws"
+    )
     assert "Theorem N" in rough.document["theory"][0]["words"]
 
 
-def test_the_document_is_a_certificate_and_no_size_exceeds_what_a_statement_demands(spectral):
+def test_the_document_is_a_certificate_and_no_size_exceeds_what_a_statement_demands(
+    spectral,
+):
     assert find_fault(spectral.document) == ""
-    assert spectral.seed == 3 and spectral.scope == "all rows" and spectral.map in ("nystrom", "paired_fourier")
+    assert (
+        spectral.seed == 3
+        and spectral.scope == "all rows"
+        and spectral.map in ("nystrom", "paired_fourier")
+    )
     family = families(90, 2, spectral.eps)
     for entry in spectral.document["maps"]:
         unit = family[entry["map"]].unit
-        asked = [t["sizes"][unit] for t in spectral.document["theory"] if t["map"] == entry["map"] and t["sizes"]]
+        asked = [
+            t["sizes"][unit]
+            for t in spectral.document["theory"]
+            if t["map"] == entry["map"] and t["sizes"]
+        ]
         tried = [point["size"] for point in entry["curve"]]
         assert tried and max(tried) <= min(asked)
         assert entry["sizes"][unit] <= min(asked)
@@ -75,7 +102,9 @@ def test_fresh_draws_fail_as_rarely_as_certified(spectral):
     assert draws == 100 and failures <= 34
 
 
-def test_the_map_is_drawn_again_by_the_lines_of_python_and_saved_for_points_as_they_come(spectral, tmp_path):
+def test_the_map_is_drawn_again_by_the_lines_of_python_and_saved_for_points_as_they_come(
+    spectral, tmp_path
+):
     X = jnp.asarray(blobs()[0], "float32")
     space = {"X": np.asarray(X)}
     exec(spectral.document["commands"]["python"], space)
@@ -102,21 +131,34 @@ def test_what_the_map_is_compared_with(spectral):
     held = spectral.document["held_out"]
     accuracies = {row["name"]: row["accuracy"] for row in held["rows"]}
     # Two of the three blobs overlap; a third would be right by chance.
-    assert (held["train"], held["test"]) == (67, 23) and all(0.5 < one <= 1 for one in accuracies.values())
+    assert (held["train"], held["test"]) == (67, 23) and all(
+        0.5 < one <= 1 for one in accuracies.values()
+    )
     assert set(accuracies) == {"no kernel", "exact kernel", "the recommended map"}
     X = (X := blobs()[0].astype("float32").astype(float)) - X.mean(0)
-    values = np.linalg.eigvalsh(np.exp(-(((X[:, None] - X) / X.std(0)) ** 2).sum(-1) / 2 / spectral.lengthscale**2))
+    values = np.linalg.eigvalsh(
+        np.exp(
+            -(((X[:, None] - X) / X.std(0)) ** 2).sum(-1) / 2 / spectral.lengthscale**2
+        )
+    )
     assert spectral.document["spectrum"]["above_eps"] == np.sum(values > 0.3 * 90)
 
 
 def test_the_classifier_is_ridge_regression_on_one_hot_classes(rng):
     Z, labels, penalty = rng.standard_normal((40, 5)), rng.integers(3, size=40), 1e-3
     level = (Z[:30] ** 2).sum() / 30
-    one, hot = np.hstack([Z, np.full((40, 1), math.sqrt(level))]), np.eye(3)[labels[:30]]
+    one, hot = (
+        np.hstack([Z, np.full((40, 1), math.sqrt(level))]),
+        np.eye(3)[labels[:30]],
+    )
     targets = one[:30].T @ (hot - hot.mean(0))
-    W = np.linalg.solve(one[:30].T @ one[:30] + penalty * level * 30 * np.eye(6), targets)
+    W = np.linalg.solve(
+        one[:30].T @ one[:30] + penalty * level * 30 * np.eye(6), targets
+    )
     (classes,) = _compare._classified(Z @ Z.T, labels, 30, np.array([penalty]))
-    np.testing.assert_array_equal(classes, np.argmax(hot.mean(0) + one[30:] @ W, axis=1))
+    np.testing.assert_array_equal(
+        classes, np.argmax(hot.mean(0) + one[30:] @ W, axis=1)
+    )
 
 
 def test_the_penalty_is_fair_to_the_plain_columns():
@@ -126,24 +168,46 @@ def test_the_penalty_is_fair_to_the_plain_columns():
     for seed in range(30):
         rows = np.random.default_rng(seed).permutation(len(y))
         Z = (X[rows] - X[rows[:133]].mean(0)) / X[rows[:133]].std(0)
-        theirs = RidgeClassifierCV(np.logspace(-4, 4, 9)).fit(Z[:133], y[rows[:133]]).score(Z[133:], y[rows[133:]])
+        theirs = (
+            RidgeClassifierCV(np.logspace(-4, 4, 9))
+            .fit(Z[:133], y[rows[:133]])
+            .score(Z[133:], y[rows[133:]])
+        )
         found.append((_compare._accuracy(Z @ Z.T, y[rows], 133), theirs))
     ours, theirs = np.mean(found, axis=0)
     assert ours > theirs - 0.01
 
 
 def test_fewer_features_than_asked_for_or_a_sentence():
-    few, none = found(features_at_most=5, standardize=True, maps=["nystrom"]), found(features_at_most=1)
-    assert few.num_features <= 5 and max(p["num_features"] for m in few.document["maps"] for p in m["curve"]) <= 5
-    assert none.map is None and none.document["reasons"][0] == "No map with more than 1 features was tried."
-    assert none.document["candidate"]["num_features"] == 1 and find_fault(none.document) == ""
+    few, none = (
+        found(features_at_most=5, standardize=True, maps=["nystrom"]),
+        found(features_at_most=1),
+    )
+    assert (
+        few.num_features <= 5
+        and max(p["num_features"] for m in few.document["maps"] for p in m["curve"])
+        <= 5
+    )
+    assert (
+        none.map is None
+        and none.document["reasons"][0] == "No map with more than 1 features was tried."
+    )
+    assert (
+        none.document["candidate"]["num_features"] == 1
+        and find_fault(none.document) == ""
+    )
 
 
 def test_distances():
     made = found("distance", maps=["paired_fourier", "kernel_jl"], eps=0.5)
     entries = {entry["map"]: entry for entry in made.document["maps"]}
-    assert made.map == "paired_fourier" and entries["kernel_jl"]["status"] == "not for this goal"
-    assert made.document["pairs"]["pairs"] + made.document["pairs"]["zero_pairs"] == math.comb(90, 2)
+    assert (
+        made.map == "paired_fourier"
+        and entries["kernel_jl"]["status"] == "not for this goal"
+    )
+    assert made.document["pairs"]["pairs"] + made.document["pairs"][
+        "zero_pairs"
+    ] == math.comb(90, 2)
     assert entries["paired_fourier"]["error"]["median"] < 0.5
     assert find_fault(made.document) == ""
 
@@ -151,7 +215,11 @@ def test_distances():
 @pytest.mark.parametrize("goal", ["clustering", "separation"])
 def test_goals_of_classes(goal, monkeypatch):
     monkeypatch.setattr(_search, "STEPS_PER_DOUBLING", 1)  # few sizes, few programs
-    asked = {"maps": ["kernel_jl"], "num_clusters": CLUSTERS} if goal == "clustering" else {"maps": ["nystrom"]}
+    asked = (
+        {"maps": ["kernel_jl"], "num_clusters": CLUSTERS}
+        if goal == "clustering"
+        else {"maps": ["nystrom"]}
+    )
     made = found(goal, **asked)
     assert made.map in asked["maps"] and made.basis == "draws"
     assert find_fault(made.document) == ""
@@ -171,47 +239,85 @@ def test_the_same_key_gives_the_same_sizes(spectral):
     assert {**again.document, "run": None} == {**spectral.document, "run": None}
 
 
-def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enough(monkeypatch):
+def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enough(
+    monkeypatch,
+):
     def trials(key, table, kernel, goal, dtype):
-        looked = {"all_rows": lambda: found(2), "sample": lambda key, count: found(3), "blocks": lambda clock: []}
-        return types.SimpleNamespace(**looked, table=table, kernel=kernel, goal=goal, dtype=dtype)
+        looked = {
+            "all_rows": lambda: found(2),
+            "sample": lambda key, count: found(3),
+            "blocks": lambda clock: [],
+        }
+        return types.SimpleNamespace(
+            **looked, table=table, kernel=kernel, goal=goal, dtype=dtype
+        )
 
     def found(unresolved):
         return types.SimpleNamespace(unresolved=unresolved, rounding=0.01)
 
     monkeypatch.setattr(_precision, "Trials", trials)
-    monkeypatch.setattr(_precision, "feature_rounding", lambda kernel, blocks: (1e-6, 1e-5))
+    monkeypatch.setattr(
+        _precision, "feature_rounding", lambda kernel, blocks: (1e-6, 1e-5)
+    )
     goal = types.SimpleNamespace(name="distance")
-    all_rows, some = "2 pair(s) are so close", f"3 pair(s) among {_precision.LOOKED_AT:,} rows are so close"
+    all_rows, some = (
+        "2 pair(s) are so close",
+        f"3 pair(s) among {_precision.LOOKED_AT:,} rows are so close",
+    )
     for more, said in ((0, all_rows), (1, some)):
         table = types.SimpleNamespace(rows=_precision.LARGEST_SAMPLE + more, dim=1)
         request = Request(dtype="float32")
-        _, rounding, words = _precision.trials_for(jax.random.key(0), table, None, goal, request, Clock(1e9))
+        _, rounding, words = _precision.trials_for(
+            jax.random.key(0), table, None, goal, request, Clock(1e9)
+        )
         assert words.startswith(said)
         # All pairs tell what rounding may do to them; otherwise the close ones are left out.
-        assert (rounding.pairs, rounding.closest) == pytest.approx((0.002, 0.01) if more else (0.04, 0.0))
+        assert (rounding.pairs, rounding.closest) == pytest.approx(
+            (0.002, 0.01) if more else (0.04, 0.0)
+        )
 
 
 def test_every_map_of_the_library_is_known():
     from jaxkern import features
 
-    public = {name for name in features.__all__ if name.islower()} - {"as_map", "preimage", "standardized"}
+    public = {name for name in features.__all__ if name.islower()} - {
+        "as_map",
+        "preimage",
+        "standardized",
+    }
     assert set(NAMES) == set(families(100, 3, 0.1)) == public
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "fastfood")) for n in NAMES])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n == "fastfood")) for n in NAMES],
+)
 def test_every_family_draws_what_it_says(name, rng):
     family = families(40, 3, 0.2)[name]
     from jaxkern.kernels import Gaussian
 
-    points = jnp.asarray(rng.standard_normal((family.num_points(6), 3)), "float32") if family.num_points(6) else None
-    phi = family.draw(jax.random.key(0), Gaussian(1.0), points, 3, "float32", family.sizes(6))
+    points = (
+        jnp.asarray(rng.standard_normal((family.num_points(6), 3)), "float32")
+        if family.num_points(6)
+        else None
+    )
+    phi = family.draw(
+        jax.random.key(0), Gaussian(1.0), points, 3, "float32", family.sizes(6)
+    )
     X = jnp.asarray(rng.standard_normal((5, 3)), "float32")
     assert phi(X).shape == (5, family.num_features(6))
     assert family.sizes(6)[family.unit] == 6
-    if family.first is not None:  # the same features and zeros, by programs that serve other sizes
-        Z = np.asarray(family.first(jax.random.key(0), Gaussian(1.0), points, 3, "float32", family.sizes(6))(X))
-        np.testing.assert_allclose(abs(Z[:, np.any(Z, axis=0)]), abs(phi(X)), atol=1e-5)  # components have any sign
+    if (
+        family.first is not None
+    ):  # the same features and zeros, by programs that serve other sizes
+        Z = np.asarray(
+            family.first(
+                jax.random.key(0), Gaussian(1.0), points, 3, "float32", family.sizes(6)
+            )(X)
+        )
+        np.testing.assert_allclose(
+            abs(Z[:, np.any(Z, axis=0)]), abs(phi(X)), atol=1e-5
+        )  # components have any sign
 
 
 @pytest.mark.parametrize(
@@ -249,7 +355,10 @@ def test_half_of_the_pairs_coincide():
 def csv(tmp_path):
     X, labels = blobs()
     path = tmp_path / "points.csv"
-    rows = [f"{a:.6f},{b:.6f},town {c},{'abc'[c]}" for (a, b), c in zip(X, labels, strict=True)]
+    rows = [
+        f"{a:.6f},{b:.6f},town {c},{'abc'[c]}"
+        for (a, b), c in zip(X, labels, strict=True)
+    ]
     path.write_text("\n".join(["height,<b>width</b>,town,class", *rows]) + "\n")
     return path
 
@@ -260,10 +369,37 @@ def run(*arguments):
 
 def test_command_line(csv, tmp_path, capsys):
     out, saved = tmp_path / "out", tmp_path / "map.npz"
-    options = ("--goal", "spectral", "--eps", 0.3, "--delta", 0.2, "--confidence", 0.95, "--maps", "nystrom")
-    assert run(csv, *options, "--labels", "class", "--standardize", "--output", out, "--save", saved) == 0
+    options = (
+        "--goal",
+        "spectral",
+        "--eps",
+        0.3,
+        "--delta",
+        0.2,
+        "--confidence",
+        0.95,
+        "--maps",
+        "nystrom",
+    )
+    assert (
+        run(
+            csv,
+            *options,
+            "--labels",
+            "class",
+            "--standardize",
+            "--output",
+            out,
+            "--save",
+            saved,
+        )
+        == 0
+    )
     document = read(out / "certificate.json")
-    assert document["map"] == "nystrom" and document["data"]["columns"] == ["height", "<b>width</b>"]
+    assert document["map"] == "nystrom" and document["data"]["columns"] == [
+        "height",
+        "<b>width</b>",
+    ]
     assert list(document["data"]["left_out"]) == ["class", "town"]
     assert "<b>width</b>" not in (out / "certificate.html").read_text()
     shown = capsys.readouterr().out
@@ -272,10 +408,22 @@ def test_command_line(csv, tmp_path, capsys):
     exec(document["commands"]["python"], space)
     with jax.enable_x64(False):  # as in a process of its own, by default
         exec(document["commands"]["load"].replace("phi", "loaded"), space)
-    assert {leaf.dtype for leaf in jax.tree.leaves(space["loaded"]) if leaf.dtype.kind == "f"} == {np.dtype("float32")}
-    assert f"Written: {saved}" in shown and "Load the map: from jaxkern import io; phi = io.load(" in shown
-    assert all(f"Note: {note}" in shown for note in document["data"]["notes"]) and "'town'" in shown
-    points = jnp.asarray(np.loadtxt(csv, delimiter=",", skiprows=1, usecols=(0, 1)), "float32")
+    assert {
+        leaf.dtype
+        for leaf in jax.tree.leaves(space["loaded"])
+        if leaf.dtype.kind == "f"
+    } == {np.dtype("float32")}
+    assert (
+        f"Written: {saved}" in shown
+        and "Load the map: from jaxkern import io; phi = io.load(" in shown
+    )
+    assert (
+        all(f"Note: {note}" in shown for note in document["data"]["notes"])
+        and "'town'" in shown
+    )
+    points = jnp.asarray(
+        np.loadtxt(csv, delimiter=",", skiprows=1, usecols=(0, 1)), "float32"
+    )
     np.testing.assert_array_equal(space["phi"](points), space["loaded"](points))
     assert document["commands"]["again"].split()[:2] == ["proofs-check", "certify"]
 
@@ -292,14 +440,33 @@ def test_a_command_that_was_killed_goes_on_from_its_draws(csv, tmp_path, monkeyp
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(checkpoint.Checkpoint, "keep", keeping)
-    words = [csv, "--goal", "spectral", "--eps", 0.3, "--delta", 0.2, "--confidence", 0.95, "--maps", "nystrom"]
+    words = [
+        csv,
+        "--goal",
+        "spectral",
+        "--eps",
+        0.3,
+        "--delta",
+        0.2,
+        "--confidence",
+        0.95,
+        "--maps",
+        "nystrom",
+    ]
     assert run(*words, "--output", "whole") == 0
     draws = len(kept)
     assert run(*words, "--output", "cut") == 0 and len(kept) == 2 * draws - 75
-    whole, cut = (json.loads(Path(folder, "certificate.json").read_text()) for folder in ("whole", "cut"))
+    whole, cut = (
+        json.loads(Path(folder, "certificate.json").read_text())
+        for folder in ("whole", "cut")
+    )
     again = whole["commands"].pop("again")
-    assert cut["commands"].pop("again") == again and cut | {"run": 0} == whole | {"run": 0}
-    assert whole["search"]["finished"] and {file.name for file in Path("cut").iterdir()} == set(FILES)
+    assert cut["commands"].pop("again") == again and cut | {"run": 0} == whole | {
+        "run": 0
+    }
+    assert whole["search"]["finished"] and {
+        file.name for file in Path("cut").iterdir()
+    } == set(FILES)
 
 
 @pytest.mark.parametrize(
@@ -319,12 +486,17 @@ def test_bad_usage_is_one_line(options, message, csv, tmp_path, capsys, monkeypa
     monkeypatch.chdir(tmp_path)
     assert run(csv, *options) == 2
     error = capsys.readouterr().err.strip().splitlines()
-    assert len([line for line in error if not line.startswith("proofs-check: 0 s")]) == 1
+    assert (
+        len([line for line in error if not line.startswith("proofs-check: 0 s")]) == 1
+    )
     assert message in error[-1] and error[-1].startswith("proofs-check:")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the memory of a process is read from /proc")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/status"),
+    reason="the memory of a process is read from /proc",
+)
 def test_ten_million_rows_need_less_than_two_gigabytes(tmp_path):
     """Anonymous memory, looked at twenty times a second; the pages of the mapped file itself are not the process's."""
     path = tmp_path / "points.npy"
@@ -334,13 +506,38 @@ def test_ten_million_rows_need_less_than_two_gigabytes(tmp_path):
         X[start : start + 100_000] = rng.standard_normal((100_000, 20), np.float32)
     X.flush()
     del X
-    options = ["--standardize", "--time", "2", "--maps", "orthogonal_fourier,nystrom", "--output"]
-    command = [sys.executable, "-m", "proofs_check", "certify", str(path), *options, str(tmp_path / "out")]
+    options = [
+        "--standardize",
+        "--time",
+        "2",
+        "--maps",
+        "orthogonal_fourier,nystrom",
+        "--output",
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "proofs_check",
+        "certify",
+        str(path),
+        *options,
+        str(tmp_path / "out"),
+    ]
     largest = 0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while process.poll() is None:
-            with contextlib.suppress(OSError, StopIteration), open(f"/proc/{process.pid}/status") as lines:
-                largest = max(largest, next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")))
+            with (
+                contextlib.suppress(OSError, StopIteration),
+                open(f"/proc/{process.pid}/status") as lines,
+            ):
+                largest = max(
+                    largest,
+                    next(
+                        int(line.split()[1])
+                        for line in lines
+                        if line.startswith("RssAnon")
+                    ),
+                )
             time.sleep(0.05)
     document = read(tmp_path / "out" / "certificate.json")
     assert process.returncode in (0, 1) and document["data"]["rows"] == 10_000_000

@@ -28,7 +28,9 @@ def gaussian(X, Y):
 def exact(X, dtype):
     """A map whose features have the inner products of the kernel."""
     X = np.float64(X)
-    return fixed(jnp.asarray(np.linalg.cholesky(gaussian(X, X) + 1e-10 * np.eye(len(X))), dtype))
+    return fixed(
+        jnp.asarray(np.linalg.cholesky(gaussian(X, X) + 1e-10 * np.eye(len(X))), dtype)
+    )
 
 
 def fixed(Z):
@@ -53,7 +55,10 @@ def mixed(rng):
 def variance_within(G, labels):
     """The mean squared distance to the mean of the cluster, from double sums, over the one to the mean of all."""
     total = np.trace(G) - G.sum() / len(G)
-    within = np.trace(G) - sum(G[np.ix_(labels == c, labels == c)].sum() / (labels == c).sum() for c in set(labels))
+    within = np.trace(G) - sum(
+        G[np.ix_(labels == c, labels == c)].sum() / (labels == c).sum()
+        for c in set(labels)
+    )
     return within / total
 
 
@@ -62,10 +67,15 @@ def test_kernel_kmeans_finds_the_best_of_all_partitions(rng, dtype):
     copies = np.arange(N) % 8
     X = jnp.asarray(rng.normal(size=(8, DIM))[copies], dtype)
     G = gaussian(*(np.float64(X),) * 2)
-    best = min(variance_within(G, np.array(one)[copies]) for one in itertools.product(range(CLASSES), repeat=8))
+    best = min(
+        variance_within(G, np.array(one)[copies])
+        for one in itertools.product(range(CLASSES), repeat=8)
+    )
     found = Clustering(KERNEL, CLASSES).prepare(key(0), X)
     tolerance = 100 * float(jnp.finfo(dtype).eps)
-    assert variance_within(G, np.asarray(found.labels)) == pytest.approx(best, abs=tolerance)
+    assert variance_within(G, np.asarray(found.labels)) == pytest.approx(
+        best, abs=tolerance
+    )
 
 
 def test_maps_that_keep_distances_find_the_clusters(blobs, rng, dtype):
@@ -73,12 +83,17 @@ def test_maps_that_keep_distances_find_the_clusters(blobs, rng, dtype):
     goal = Clustering(KERNEL, CLASSES)
     prepared = goal.prepare(key(0), X)
     assert prepared.own_disagreement == 0 and "the same partition" in prepared.words
-    assert len({(int(a), int(b)) for a, b in zip(prepared.labels, blobs[1], strict=True)}) == CLASSES
+    assert (
+        len({(int(a), int(b)) for a, b in zip(prepared.labels, blobs[1], strict=True)})
+        == CLASSES
+    )
     phi = exact(X, dtype)
     assert goal.error(key(1), phi, prepared) == 0
     turned = np.float64(phi(X)) @ np.linalg.qr(rng.normal(size=(N, N)))[0] + 1
     for scale in (1e-12, 1e12):
-        assert goal.error(key(1), fixed(jnp.asarray(scale * turned, dtype)), prepared) == 0
+        assert (
+            goal.error(key(1), fixed(jnp.asarray(scale * turned, dtype)), prepared) == 0
+        )
     assert goal.detail(phi, prepared) == {"words": prepared.words}
 
 
@@ -99,14 +114,22 @@ def test_the_error_is_the_share_of_points_elsewhere(blobs, moved, dtype):
     goal = Clustering(KERNEL, CLASSES)
     prepared = goal.prepare(key(0), X)
     # Exactly, or a limit of 0.1 would be exceeded by 6 of 60 points in float32.
-    assert goal.error(key(1), fixed(jnp.asarray(np.eye(CLASSES)[other], dtype)), prepared) == moved / N
+    assert (
+        goal.error(key(1), fixed(jnp.asarray(np.eye(CLASSES)[other], dtype)), prepared)
+        == moved / N
+    )
 
 
 def test_noise_fails_and_what_is_no_number_is_no_error(blobs, rng):
     X = jnp.asarray(blobs[0], jnp.float32)
     goal = Clustering(KERNEL, CLASSES)
     prepared = goal.prepare(key(0), X)
-    assert goal.error(key(1), fixed(jnp.asarray(rng.normal(size=(N, 20)), jnp.float32)), prepared) > 0.3
+    assert (
+        goal.error(
+            key(1), fixed(jnp.asarray(rng.normal(size=(N, 20)), jnp.float32)), prepared
+        )
+        > 0.3
+    )
     # Of equal features nothing can be told, and the start from the exact partition shall not hide it.
     assert goal.error(key(1), fixed(jnp.ones((N, 4))), prepared) > 0.3
     assert np.isnan(goal.error(key(1), fixed(jnp.full((N, 4), jnp.nan)), prepared))
@@ -125,13 +148,19 @@ def test_seeds_do_not_depend_on_the_unit(blobs):
     for unit in (1e-3, 1.0, 1e3):
         Z = jnp.asarray(unit * X, jnp.float32)
         labels = np.asarray(seeded(key(0), Z @ Z.T, CLASSES))
-        assert len(set(zip(labels.tolist(), truth.tolist(), strict=True))) == CLASSES == len(set(labels.tolist()))
+        assert (
+            len(set(zip(labels.tolist(), truth.tolist(), strict=True)))
+            == CLASSES
+            == len(set(labels.tolist()))
+        )
 
 
 def test_a_lost_cluster_gets_the_farthest_point():
     Z = jnp.asarray([[0.0], [1.0], [2.0], [30.0]])
     G = _clustering._features_gram(Z)
-    labels = jax.jit(_clustering._moved, static_argnums=2)(G, jnp.asarray([[0, 0, 0, 2], [0, 0, 0, 0]]), 3)
+    labels = jax.jit(_clustering._moved, static_argnums=2)(
+        G, jnp.asarray([[0, 0, 0, 2], [0, 0, 0, 0]]), 3
+    )
     # The mean of the first three is 1, and that of all 8.25: the farthest are 0 (or 2), and 30 and 0.
     assert labels[0].tolist() in ([1, 0, 0, 2], [0, 0, 1, 2])
     assert labels[1].tolist() == [2, 0, 0, 1]
@@ -141,16 +170,34 @@ def test_clustering_compiles_once_for_many_draws(blobs, rng):
     X = jnp.asarray(blobs[0], jnp.float32)
     goal = Clustering(KERNEL, CLASSES)
     prepared = goal.prepare(key(0), X)
-    goal.error(key(1), fixed(jnp.asarray(rng.normal(size=(N, 40)), jnp.float32)), prepared)
-    before = _clustering._partition._cache_size(), _clustering._features_gram._cache_size()
+    goal.error(
+        key(1), fixed(jnp.asarray(rng.normal(size=(N, 40)), jnp.float32)), prepared
+    )
+    before = (
+        _clustering._partition._cache_size(),
+        _clustering._features_gram._cache_size(),
+    )
     for number in range(4):
-        goal.error(key(number), fixed(jnp.asarray(rng.normal(size=(N, 41 + number)), jnp.float32)), prepared)
-    assert (_clustering._partition._cache_size(), _clustering._features_gram._cache_size()) == before
+        goal.error(
+            key(number),
+            fixed(jnp.asarray(rng.normal(size=(N, 41 + number)), jnp.float32)),
+            prepared,
+        )
+    assert (
+        _clustering._partition._cache_size(),
+        _clustering._features_gram._cache_size(),
+    ) == before
 
 
-@pytest.mark.parametrize("size, padded", [(1, 64), (64, 64), (65, 128), (500, 512), (513, 768), (2_000, 2_048)])
+@pytest.mark.parametrize(
+    "size, padded",
+    [(1, 64), (64, 64), (65, 128), (500, 512), (513, 768), (2_000, 2_048)],
+)
 def test_features_are_filled_up_so_that_sizes_share_programs(size, padded):
-    assert _clustering.features(lambda points: jnp.ones((2, size)), None).shape == (2, padded)
+    assert _clustering.features(lambda points: jnp.ones((2, size)), None).shape == (
+        2,
+        padded,
+    )
 
 
 def test_clustering_refuses_what_it_cannot_do(rng):
@@ -177,7 +224,11 @@ def mean_separation(G, truth):
         spreads.append(np.linalg.eigvalsh(H @ block @ H / len(block))[-1])
     for a, b in itertools.combinations(range(len(classes)), 2):
         first, second = truth == classes[a], truth == classes[b]
-        gap = G[np.ix_(first, first)].mean() + G[np.ix_(second, second)].mean() - 2 * G[np.ix_(first, second)].mean()
+        gap = (
+            G[np.ix_(first, first)].mean()
+            + G[np.ix_(second, second)].mean()
+            - 2 * G[np.ix_(first, second)].mean()
+        )
         R[a, b] = gap / max(spreads[a], spreads[b])
     return R
 
@@ -217,8 +268,13 @@ def assert_separation(mixed, rng, kind, dtype):
     np.testing.assert_allclose(prepared.separation[pairs], true, rtol=4e-4)
     Z = np.asarray(rng.normal(size=(N, 5)) + truth[:, None], dtype)
     kept = ORACLES[kind](np.float64(Z) @ np.float64(Z).T, truth)[pairs] / true
-    detail = {(pair["first"], pair["second"]): pair for pair in goal.detail(fixed(jnp.asarray(Z)), prepared)["classes"]}
-    found = np.array([detail[str(a), str(b)]["kept"] for a, b in zip(*pairs, strict=True)])
+    detail = {
+        (pair["first"], pair["second"]): pair
+        for pair in goal.detail(fixed(jnp.asarray(Z)), prepared)["classes"]
+    }
+    found = np.array(
+        [detail[str(a), str(b)]["kept"] for a, b in zip(*pairs, strict=True)]
+    )
     np.testing.assert_allclose(found, kept, rtol=1e-3)
     assert [pair["kept"] for pair in detail.values()] == sorted(found)
     error = goal.error(key(1), fixed(jnp.asarray(Z)), prepared)
@@ -226,7 +282,9 @@ def assert_separation(mixed, rng, kind, dtype):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_the_shape_of_the_features_and_the_partition_count(mixed, rng, kind, dtype):
+def test_only_the_shape_of_the_features_and_the_partition_count(
+    mixed, rng, kind, dtype
+):
     X, truth = jnp.asarray(mixed[0], dtype), mixed[1]
     goal = Separation(KERNEL, kind)
     prepared = goal.prepare(key(0), X, truth)
@@ -234,12 +292,16 @@ def test_only_the_shape_of_the_features_and_the_partition_count(mixed, rng, kind
     error = goal.error(key(1), fixed(jnp.asarray(Z, dtype)), prepared)
     turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
     for other in (1e-8 * Z, 1e8 * Z, Z @ turn, Z + 3):
-        assert goal.error(key(1), fixed(jnp.asarray(other, dtype)), prepared) == pytest.approx(error, abs=1e-3)
+        assert goal.error(
+            key(1), fixed(jnp.asarray(other, dtype)), prepared
+        ) == pytest.approx(error, abs=1e-3)
     order = rng.permutation(N)
     names = np.array(["z", "b", "q"])[truth]
     renamed = goal.prepare(key(0), X[order], names[order])
     assert renamed.names == ("b", "q", "z")
-    assert goal.error(key(1), fixed(jnp.asarray(Z[order], dtype)), renamed) == pytest.approx(error, abs=1e-3)
+    assert goal.error(
+        key(1), fixed(jnp.asarray(Z[order], dtype)), renamed
+    ) == pytest.approx(error, abs=1e-3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -248,10 +310,17 @@ def test_an_exact_map_loses_nothing_and_noise_loses_much(blobs, rng, kind, dtype
     goal = Separation(KERNEL, kind)
     prepared = goal.prepare(key(0), X, truth)
     assert goal.error(key(1), exact(X, dtype), prepared) < 5e-3
-    assert goal.error(key(1), fixed(jnp.asarray(rng.normal(size=(N, 40)), dtype)), prepared) > 0.3
+    assert (
+        goal.error(
+            key(1), fixed(jnp.asarray(rng.normal(size=(N, 40)), dtype)), prepared
+        )
+        > 0.3
+    )
     assert goal.error(key(1), fixed(jnp.ones((N, 3), dtype)), prepared) == 1
     assert goal.error(key(1), fixed(jnp.zeros((N, 3), dtype)), prepared) == 1
-    assert np.isnan(goal.error(key(1), fixed(jnp.full((N, 3), jnp.nan, dtype)), prepared))
+    assert np.isnan(
+        goal.error(key(1), fixed(jnp.full((N, 3), jnp.nan, dtype)), prepared)
+    )
     assert goal.refuses("kernel_jl") == ""
 
 
@@ -263,7 +332,9 @@ def test_what_kernel_jl_loses_in_the_population(rng, x64):
     worst = 0.0
     for gap in (1.0, 3.0, 9.0):
         truth = np.repeat([0, 1], (18, 42))
-        X = rng.normal(size=(N, 4)) * np.array([2.0, 1.0, 0.5, 0.2]) + gap * truth[:, None] * np.array([0, 1, 1, 0])
+        X = rng.normal(size=(N, 4)) * np.array([2.0, 1.0, 0.5, 0.2]) + gap * truth[
+            :, None
+        ] * np.array([0, 1, 1, 0])
         X -= X.mean(axis=0)
         values, vectors = np.linalg.eigh(X.T @ X / N)
         phi = fixed(jnp.asarray(X @ (vectors * values**1.5) @ vectors.T))
@@ -286,8 +357,14 @@ def test_two_points_far_apart_keep_what_their_eigenvalue_says(x64):
     goal = Separation(kernels.Linear(), "points")
     prepared = goal.prepare(key(0), jnp.asarray(X), np.array([0, 0, 1, 1]))
     # Classes 0 and 1 are at squared distance 4.25, rescaled by (4 l1^3 + l2^3 / 4).
-    rescaled = (4 * values[0] ** 3 + values[1] ** 3 / 4) / 4.25 / ((values**4).sum() / values.sum())
-    found = goal.detail(fixed(jnp.asarray(X * values**1.5)), prepared)["classes"][0]["kept"]
+    rescaled = (
+        (4 * values[0] ** 3 + values[1] ** 3 / 4)
+        / 4.25
+        / ((values**4).sum() / values.sum())
+    )
+    found = goal.detail(fixed(jnp.asarray(X * values**1.5)), prepared)["classes"][0][
+        "kept"
+    ]
     assert found == pytest.approx(rescaled, rel=1e-12)
 
 
@@ -304,7 +381,9 @@ def test_classes_that_coincide_have_nothing_to_lose(kind, rng, dtype):
     Z = jnp.asarray(np.repeat(rng.normal(size=(2, 5)), (N - 20, 20), axis=0), dtype)
     assert goal.error(key(1), fixed(Z), prepared) == pytest.approx(0, abs=1e-5)
     assert goal.error(key(1), fixed(jnp.ones((N, 5), dtype)), prepared) == 1
-    assert {pair["exact"] is None for pair in goal.detail(fixed(Z), prepared)["classes"]} == {kind == "means"}
+    assert {
+        pair["exact"] is None for pair in goal.detail(fixed(Z), prepared)["classes"]
+    } == {kind == "means"}
     with pytest.raises(ValueError, match="separates no two classes"):
         goal.prepare(key(0), jnp.broadcast_to(X[:1], X.shape), truth)
 
@@ -313,7 +392,10 @@ def test_points_of_two_classes_that_coincide_are_counted(mixed):
     X, truth = np.float32(mixed[0]), mixed[1]
     X[11] = X[10] = X[0]
     prepared = Separation(KERNEL, "points").prepare(key(0), X, truth)
-    assert prepared.coincident == 2 and "2 pairs of points of different classes coincide" in prepared.words
+    assert (
+        prepared.coincident == 2
+        and "2 pairs of points of different classes coincide" in prepared.words
+    )
     apart = np.delete(np.arange(N), [10, 11])
     others = point_separation(gaussian(X[apart], X[apart]), truth[apart])
     # Points 10 and 11 are still near to the others of their class's rivals; only the coincidences go.
@@ -336,14 +418,23 @@ def test_classes_that_are_too_small_are_said(mixed):
     truth[0] = 7
     goal = Separation(KERNEL, classes=(0, 1, 2, 7, 9))
     prepared = goal.prepare(key(0), X, truth)
-    assert prepared.names == ("0", "1", "2") and prepared.single == ("7",) and prepared.missing == ("9",)
-    assert "left out: 7" in prepared.words and "without a point among the 60: 9" in prepared.words
+    assert (
+        prepared.names == ("0", "1", "2")
+        and prepared.single == ("7",)
+        and prepared.missing == ("9",)
+    )
+    assert (
+        "left out: 7" in prepared.words
+        and "without a point among the 60: 9" in prepared.words
+    )
     without = Separation(KERNEL).prepare(key(0), X[1:], truth[1:])
     np.testing.assert_allclose(prepared.separation, without.separation, rtol=1e-3)
 
 
 def test_distances_are_known_where_they_are_more_than_rounding():
-    means = _means.Means(np.array([[0.0, 1.0], [1.0 + 1e-9, 2.0]]), np.array([0.0, 3.0]), 1.0)
+    means = _means.Means(
+        np.array([[0.0, 1.0], [1.0 + 1e-9, 2.0]]), np.array([0.0, 3.0]), 1.0
+    )
     np.testing.assert_array_equal(means.apart, [[0, 0], [1 + 1e-9, 2]])
 
 

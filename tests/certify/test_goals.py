@@ -47,7 +47,9 @@ def _draw(name, kernel, X, size=40):
     key = jax.random.key(7)
     if name == "nystrom":
         return features.nystrom(kernel, jnp.asarray(X[:size]))
-    return getattr(features, name)(key, kernel, X.shape[1], num_frequencies=size, dtype=X.dtype)
+    return getattr(features, name)(
+        key, kernel, X.shape[1], num_frequencies=size, dtype=X.dtype
+    )
 
 
 def _dense(X, phi, lengthscale):
@@ -65,8 +67,12 @@ def _features(phi, X):
     """Return float64 copies of the features that the goal sees: mapped by its program, padded to a side of 64 or 48."""
     different = X[distinct(X)[0]]
     side = 16 * -(-len(different) // (-(-len(different) // 64) * 16))
-    filled = np.pad(different, ((0, -len(different) % side), (0, 0)), mode="edge").reshape(-1, side, X.shape[1])
-    Z = np.concatenate([np.asarray(embed(phi, jnp.asarray(block)), float) for block in filled])
+    filled = np.pad(
+        different, ((0, -len(different) % side), (0, 0)), mode="edge"
+    ).reshape(-1, side, X.shape[1])
+    Z = np.concatenate(
+        [np.asarray(embed(phi, jnp.asarray(block)), float) for block in filled]
+    )
     found = {row.tobytes(): k for k, row in enumerate(different)}
     return Z[[found[row.tobytes()] for row in np.ascontiguousarray(X)]]
 
@@ -75,10 +81,15 @@ def _twice_where(coordinate, Y):
     return jnp.where(Y[:, :1] == coordinate, 2 * Y, Y)
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("shifted_fourier", "fastfood")]
+SLOW = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("shifted_fourier", "fastfood")
+]
 
 
-@pytest.mark.parametrize("name", ["paired_fourier", "nystrom", "orthogonal_fourier", *SLOW])
+@pytest.mark.parametrize(
+    "name", ["paired_fourier", "nystrom", "orthogonal_fourier", *SLOW]
+)
 def test_distance_is_the_largest_error_of_all_pairs(name, dtype, rng):
     X = _points(rng, dtype)
     kernel = Gaussian(1.5)
@@ -86,7 +97,9 @@ def test_distance_is_the_largest_error_of_all_pairs(name, dtype, rng):
     phi = _draw(name, kernel, X)
     pairs = goal.prepare(jax.random.key(0), X)
     D, errors = _dense(X, phi, 1.5)
-    assert goal.error(jax.random.key(1), phi, pairs) == pytest.approx(errors[D > 0].max(), rel=0.01, abs=0.01 * EPS)
+    assert goal.error(jax.random.key(1), phi, pairs) == pytest.approx(
+        errors[D > 0].max(), rel=0.01, abs=0.01 * EPS
+    )
     np.testing.assert_allclose(
         np.asarray(embed(phi, jnp.asarray(X)))[:, : phi.num_features],
         phi(jnp.asarray(X)),
@@ -102,10 +115,15 @@ def test_every_pair_counts_whatever_the_number_of_points(size, rng):
     # One bad pair is found wherever it is: all features but one point's are exact.
     for bad in (0, size // 2, size - 1):
         others = np.delete(X, bad, axis=0)
-        off = np.linalg.norm(2 * X[bad] - others, axis=1) / np.linalg.norm(X[bad] - others, axis=1)
+        off = np.linalg.norm(2 * X[bad] - others, axis=1) / np.linalg.norm(
+            X[bad] - others, axis=1
+        )
         phi = jax.tree_util.Partial(_twice_where, jnp.asarray(X[bad, 0]))
         found = linear.detail(phi, pairs)["pairs"]
-        assert (found["pairs"], found["largest"]) == (math.comb(size, 2), linear.error(None, phi, pairs))
+        assert (found["pairs"], found["largest"]) == (
+            math.comb(size, 2),
+            linear.error(None, phi, pairs),
+        )
         assert found["largest"] == pytest.approx(np.abs(off - 1).max(), rel=1e-4)
 
 
@@ -120,7 +138,9 @@ def test_an_exact_map_has_no_error_however_close_the_points(offset, dtype, rng):
     assert goal.error(None, lambda Y: 0 * Y, pairs) == 1
 
 
-@pytest.mark.parametrize("choice", [None, "none", (64, True), (128, False), (256, True)])
+@pytest.mark.parametrize(
+    "choice", [None, "none", (64, True), (128, False), (256, True)]
+)
 def test_few_directions_find_the_error_that_all_features_have(choice, rng, monkeypatch):
     """Of many tiles, most pairs are only bounded where few directions do, and that is not seen; so with bfloat16."""
     X = _points(rng, np.float32, gap=1e-4)
@@ -131,33 +151,61 @@ def test_few_directions_find_the_error_that_all_features_have(choice, rng, monke
     elif choice:
         pairs._choices[256] = _leading.Choice(*choice)
     products = []
-    monkeypatch.setattr(_leading, "all_ratios", lambda *args: products.append(1) or _tiles.all_ratios(*args))
+    monkeypatch.setattr(
+        _leading,
+        "all_ratios",
+        lambda *args: products.append(1) or _tiles.all_ratios(*args),
+    )
     monkeypatch.setattr(_leading, "_STEP", 16)
     monkeypatch.setattr(_leading, "_DEAR", 1)
     monkeypatch.setattr(_distance, "_FEW_TILES", 0)
     for seed in range(3):
-        phi = features.paired_fourier(jax.random.key(seed), goal.kernel, DIM, num_frequencies=120)
+        phi = features.paired_fourier(
+            jax.random.key(seed), goal.kernel, DIM, num_frequencies=120
+        )
         D, errors = _dense(X, phi, 1.5)
-        assert goal.error(None, phi, pairs) == pytest.approx(errors[D > 0].max(), rel=0.01, abs=0.01 * EPS)
+        assert goal.error(None, phi, pairs) == pytest.approx(
+            errors[D > 0].max(), rel=0.01, abs=0.01 * EPS
+        )
     assert (pairs._choices[256].rank > 0) != (choice == "none")
     all_tiles = 3 * sum(not tile.wide for tile in pairs.tiles)
-    assert 3 <= len(products) < all_tiles if pairs._choices[256].rank else len(products) == all_tiles
+    assert (
+        3 <= len(products) < all_tiles
+        if pairs._choices[256].rank
+        else len(products) == all_tiles
+    )
     assert not goal.error(None, lambda Y: phi(Y).at[3, 0].set(jnp.nan), pairs) <= EPS
 
 
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("rank", [0, 8, 32, None])
 def test_no_pair_that_is_worse_is_missed_whatever_the_directions_are(rank, narrow, rng):
-    A, B = ((rng.gamma(1, 1, (64, 1)) * rng.standard_normal((64, 32))).astype(np.float32) for _ in "ab")
-    basis = None if rank is None else jnp.asarray(np.linalg.qr(rng.standard_normal((32, 32)))[0][:, :rank], jnp.float32)
+    A, B = (
+        (rng.gamma(1, 1, (64, 1)) * rng.standard_normal((64, 32))).astype(np.float32)
+        for _ in "ab"
+    )
+    basis = (
+        None
+        if rank is None
+        else jnp.asarray(
+            np.linalg.qr(rng.standard_normal((32, 32)))[0][:, :rank], jnp.float32
+        )
+    )
     first, second = (
-        _leading._along(jnp.asarray(Z), jnp.sum(Z * Z, axis=1), basis, narrow=narrow and rank != 0) for Z in (A, B)
+        _leading._along(
+            jnp.asarray(Z), jnp.sum(Z * Z, axis=1), basis, narrow=narrow and rank != 0
+        )
+        for Z in (A, B)
     )
     images = ((A[:, None].astype(float) - B) ** 2).sum(-1)
     squared = images * rng.uniform(0.5, 2.0, images.shape)
     squared[3, 5] = np.nan  # it does not count
     off = np.abs(np.sqrt(images / squared) - 1)
-    suspects = np.asarray(_leading._outside(first, second, jnp.asarray(squared, jnp.float32), 1.3**2, 0.7**2))
+    suspects = np.asarray(
+        _leading._outside(
+            first, second, jnp.asarray(squared, jnp.float32), 1.3**2, 0.7**2
+        )
+    )
     assert suspects[off > 0.301].all() and not suspects[3, 5]
     if rank in (32, None):
         assert not suspects[off < (0.28 if narrow else 0.299)].any()
@@ -167,8 +215,14 @@ def test_what_rounding_to_bfloat16_moves_is_in_the_rests():
     """Two rows that all move as far as they can, and others that hardly do: no common share of the norms."""
     up, down = 1 + 2.0**-8 - 2.0**-20, 1.0 + 2.0**-9 - 2.0**-16
     A, B = np.full((1, 64), up, np.float32), np.full((1, 64), down, np.float32)
-    A, B = np.concatenate([A, B]), np.concatenate([B, A, np.full((1, 64), 1.0, np.float32)])
-    first, second = (_leading._along(jnp.asarray(Z), jnp.sum(Z * Z, axis=1), None, narrow=True) for Z in (A, B))
+    A, B = (
+        np.concatenate([A, B]),
+        np.concatenate([B, A, np.full((1, 64), 1.0, np.float32)]),
+    )
+    first, second = (
+        _leading._along(jnp.asarray(Z), jnp.sum(Z * Z, axis=1), None, narrow=True)
+        for Z in (A, B)
+    )
     inner = np.asarray(first.along, float) @ np.asarray(second.along, float).T
     gaps = np.abs(inner - A.astype(float) @ B.astype(float).T)
     assert gaps.min() > 0 and (gaps <= np.outer(first.rest, second.rest)).all()
@@ -182,13 +236,20 @@ def test_all_three_routes_agree(rng, monkeypatch):
     phi = _draw("paired_fourier", kernel, X)
     D, errors = _dense(X, phi, 1.5)
     found = {}
-    routes = {"as chosen": {}, "double": {"_CROWDED": 10**9}, "differences": {"_CANCELLATION": 1e9, "_CROWDED": 0.5}}
+    routes = {
+        "as chosen": {},
+        "double": {"_CROWDED": 10**9},
+        "differences": {"_CANCELLATION": 1e9, "_CROWDED": 0.5},
+    }
     for route, constants in routes.items():
         with monkeypatch.context() as patch:
             for constant, value in constants.items():
                 patch.setattr(_distance, constant, value)
             pairs = goal.prepare(jax.random.key(0), X)
-        wide, near = sum(tile.wide for tile in pairs.tiles), sum(len(tile.near) for tile in pairs.tiles)
+        wide, near = (
+            sum(tile.wide for tile in pairs.tiles),
+            sum(len(tile.near) for tile in pairs.tiles),
+        )
         found[route] = goal.error(None, phi, pairs), wide, near
         with monkeypatch.context() as patch:
             for constant, value in constants.items():
@@ -219,19 +280,25 @@ def test_near_duplicates_need_the_other_routes(rng, monkeypatch):
     assert goal.error(None, lambda Y: Y, goal.prepare(jax.random.key(0), X)) > EPS
 
 
-@pytest.mark.parametrize("kernel", [Exponential(1.5), Laplacian(2.0), 4 * Gaussian(1.0)])
+@pytest.mark.parametrize(
+    "kernel", [Exponential(1.5), Laplacian(2.0), 4 * Gaussian(1.0)]
+)
 def test_distances_of_other_kernels(kernel, rng):
     X = _points(rng, np.float32, gap=1e-4)
     phi = _draw("paired_fourier", kernel, X)
     goal = Distance(kernel, EPS)
     i, j = np.triu_indices(len(X), 1)
     with jax.enable_x64(True):
-        gaps = jax.jit(jax.vmap(lambda x, y: kernel(x, x) - kernel(x, y)))(X[i].astype(float), X[j].astype(float))
+        gaps = jax.jit(jax.vmap(lambda x, y: kernel(x, x) - kernel(x, y)))(
+            X[i].astype(float), X[j].astype(float)
+        )
     Z = _features(phi, X)
     D = np.sqrt(2 * np.asarray(gaps))
     sure = D > 1e-6
     errors = np.abs(np.linalg.norm(Z[i] - Z[j], axis=1)[sure] / D[sure] - 1)
-    assert goal.error(None, phi, goal.prepare(jax.random.key(0), X)) == pytest.approx(errors.max(), rel=0.01)
+    assert goal.error(None, phi, goal.prepare(jax.random.key(0), X)) == pytest.approx(
+        errors.max(), rel=0.01
+    )
 
 
 def test_equal_points_are_left_out_and_counted(rng):
@@ -257,7 +324,10 @@ def test_pairs_that_float32_cannot_resolve_are_said_to_be(rng):
     phi = _draw("paired_fourier", Gaussian(1.5), X, size=800)
     D, errors = _dense(X, phi, 1.5)
     with jax.enable_x64(True):
-        wider = jax.tree.map(lambda leaf: leaf.astype(float) if isinstance(leaf, jax.Array) else leaf, phi)
+        wider = jax.tree.map(
+            lambda leaf: leaf.astype(float) if isinstance(leaf, jax.Array) else leaf,
+            phi,
+        )
         double = goal.prepare(jax.random.key(0), X.astype(float))
         truth = goal.error(None, wider, double)
     assert double.unresolved == 0 < single.unresolved < 40
@@ -289,11 +359,25 @@ def test_detail_bins_the_errors_of_all_pairs(rng):
     phi = _draw("paired_fourier", Gaussian(1.5), X)
     pairs = goal.prepare(jax.random.key(0), X)
     found = json.loads(json.dumps(goal.detail(phi, pairs), allow_nan=False))["pairs"]
-    assert found.keys() == {"points", "pairs", "zero_pairs", "unresolved", "largest", "bins"}
-    assert all(entry.keys() == {"low", "high", "pairs", "q50", "q95", "q100"} for entry in found["bins"])
+    assert found.keys() == {
+        "points",
+        "pairs",
+        "zero_pairs",
+        "unresolved",
+        "largest",
+        "bins",
+    }
+    assert all(
+        entry.keys() == {"low", "high", "pairs", "q50", "q95", "q100"}
+        for entry in found["bins"]
+    )
     D, errors = _dense(X, phi, 1.5)
     D, errors = D[D > 0], errors[D > 0]
-    assert found["largest"] == goal.error(None, phi, pairs) == max(entry["q100"] for entry in found["bins"])
+    assert (
+        found["largest"]
+        == goal.error(None, phi, pairs)
+        == max(entry["q100"] for entry in found["bins"])
+    )
     assert sum(entry["pairs"] for entry in found["bins"]) == found["pairs"] == len(D)
     assert found["bins"][0]["low"] == pytest.approx(D.min(), rel=1e-5)
     assert found["bins"][-1]["high"] == pytest.approx(D.max(), rel=1e-5)
@@ -312,7 +396,9 @@ def test_detail_looks_at_a_sample_of_many_points(rng, monkeypatch):
     found = goal.detail(phi, pairs)["pairs"]
     assert (found["points"], found["pairs"]) == (60, 60 * 59 // 2)
     assert found["largest"] <= goal.error(None, phi, pairs)
-    assert {row.tobytes() for row in pairs.sample.points.astype("float32")} <= {row.tobytes() for row in X}
+    assert {row.tobytes() for row in pairs.sample.points.astype("float32")} <= {
+        row.tobytes() for row in X
+    }
 
 
 def test_neighbouring_sizes_share_the_program(rng):
@@ -320,7 +406,11 @@ def test_neighbouring_sizes_share_the_program(rng):
     sizes = set()
     for size, frequencies in ((185, 150), (192, 170)):
         X = rng.standard_normal((size, DIM)).astype(np.float32)
-        goal.error(None, _draw("paired_fourier", Gaussian(1.5), X, frequencies), goal.prepare(jax.random.key(0), X))
+        goal.error(
+            None,
+            _draw("paired_fourier", Gaussian(1.5), X, frequencies),
+            goal.prepare(jax.random.key(0), X),
+        )
         sizes.add((_tiles.by_product._cache_size(), _tiles.tile_of._cache_size()))
     assert len(sizes) == 1
 
@@ -336,7 +426,9 @@ def test_what_the_goals_refuse(rng):
     with pytest.raises(ValueError, match="finite and positive sup"):
         Spectral(Linear(), EPS)
     with pytest.raises(ValueError, match="points must be finite"):
-        Distance(Gaussian(1.0), EPS).prepare(jax.random.key(0), np.full((3, 2), np.nan, np.float32))
+        Distance(Gaussian(1.0), EPS).prepare(
+            jax.random.key(0), np.full((3, 2), np.nan, np.float32)
+        )
 
 
 def _keys(seed, count):
@@ -355,8 +447,16 @@ def test_the_spectral_error_of_few_points_is_exact(name, dtype, rng, monkeypatch
     X = _points(rng, dtype, size=200)
     goal = Spectral(Gaussian(1.5), EPS)
     phi = _draw(name, Gaussian(1.5), X, 20)
-    lower, upper = goal.bounds(jax.random.key(1), phi, goal.prepare(jax.random.key(0), X))
-    assert lower == upper == pytest.approx(_spectral_error(X, phi, 1.5), abs=20 * float(np.finfo(dtype).eps))
+    lower, upper = goal.bounds(
+        jax.random.key(1), phi, goal.prepare(jax.random.key(0), X)
+    )
+    assert (
+        lower
+        == upper
+        == pytest.approx(
+            _spectral_error(X, phi, 1.5), abs=20 * float(np.finfo(dtype).eps)
+        )
+    )
 
 
 @pytest.mark.parametrize("name", ["paired_fourier", "nystrom"])
@@ -375,7 +475,9 @@ def test_the_bound_holds_for_every_seed_and_is_tight(name, rng):
 
 
 @pytest.mark.parametrize("name", ["paired_fourier", "nystrom"])
-def test_a_factor_bounds_the_same_error_and_stands_in_only_where_it_leaves_little(name, dtype, rng):
+def test_a_factor_bounds_the_same_error_and_stands_in_only_where_it_leaves_little(
+    name, dtype, rng
+):
     """False alarms: 1e-6 for a seed, and 1e-9 for the factor."""
     X = _points(rng, dtype, size=200)
     goal = Spectral(Gaussian(1.5), EPS)
@@ -390,7 +492,9 @@ def test_a_factor_bounds_the_same_error_and_stands_in_only_where_it_leaves_littl
     found = np.array([goal.bounds(key, phi, lasting) for key in _keys(3, 50)])
     assert (found[:, 0] <= truth).all() and (found[:, 1] >= truth).all()
     assert (found[:, 1] <= 1.05 * truth + 2 * lasting.left / 200).all()
-    flat = goal.prepare(jax.random.key(0), (50 * np.arange(200)[:, None] * [1, 0, 0]).astype(dtype))
+    flat = goal.prepare(
+        jax.random.key(0), (50 * np.arange(200)[:, None] * [1, 0, 0]).astype(dtype)
+    )
     assert goal.lasting(jax.random.key(1), flat) is flat
 
 
@@ -424,7 +528,10 @@ def test_slack_is_the_probability_of_a_bound_that_is_too_small(rng, monkeypatch)
 
 def test_the_bound_is_where_the_smallest_mass_is_the_quantile(rng):
     """The minimum of integral p^2 dm over p(x) = 1, by least squares in another basis, equals |G|^2 / most at x."""
-    values, mass = np.linspace(-1, 0.8, 40), special.gammaincinv(4, rng.uniform(size=40))
+    values, mass = (
+        np.linspace(-1, 0.8, 40),
+        special.gammaincinv(4, rng.uniform(size=40)),
+    )
     for steps in (1, 3, 6):
         now, before, beta = np.ones(40) / math.sqrt(mass.sum()), np.zeros(40), 0.0
         diagonal, beside = [], []
@@ -456,7 +563,9 @@ def test_bounds_of_nothing():
     assert math.isnan(_spectral._bounds(np.array([np.nan]), np.array([1.0]), 1e6)[1])
 
 
-def test_the_kernel_matrix_need_not_be_held_and_a_factor_does_not_matter(dtype, rng, monkeypatch):
+def test_the_kernel_matrix_need_not_be_held_and_a_factor_does_not_matter(
+    dtype, rng, monkeypatch
+):
     X = _points(rng, dtype, size=200)
     phi = _draw("paired_fourier", Gaussian(1.5), X, 20)
     goal = Spectral(Gaussian(1.5), EPS)
@@ -464,7 +573,10 @@ def test_the_kernel_matrix_need_not_be_held_and_a_factor_does_not_matter(dtype, 
     scaled = Spectral(4 * Gaussian(1.5), EPS)
     twice = _draw("paired_fourier", 4 * Gaussian(1.5), X, 20)
     close = pytest.approx(error, abs=100 * float(np.finfo(dtype).eps))
-    assert scaled.error(jax.random.key(1), twice, scaled.prepare(jax.random.key(0), X)) == close
+    assert (
+        scaled.error(jax.random.key(1), twice, scaled.prepare(jax.random.key(0), X))
+        == close
+    )
     monkeypatch.setattr(_spectral, "_HELD_BYTES", 0)
     matrix = goal.prepare(jax.random.key(0), X)
     assert matrix.kernel_matrix is None
@@ -474,4 +586,7 @@ def test_the_kernel_matrix_need_not_be_held_and_a_factor_does_not_matter(dtype, 
 def test_an_exact_map_has_a_spectral_error_of_rounding(rng):
     X = rng.uniform(-0.5, 0.5, (200, DIM)).astype(np.float32)
     goal = Spectral(FromFunction(lambda x, y: jnp.sum(x * y), sup=0.75), EPS)
-    assert goal.error(jax.random.key(1), lambda Y: Y, goal.prepare(jax.random.key(0), X)) < 1e-5
+    assert (
+        goal.error(jax.random.key(1), lambda Y: Y, goal.prepare(jax.random.key(0), X))
+        < 1e-5
+    )

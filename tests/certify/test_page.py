@@ -54,19 +54,35 @@ def point(size, factor, error, *, certifying=False, seconds=True, failures=0):
     }
 
 
-def entry(name, error, *, status="certified", sizes=(64, 128, 256, 512, 1024), seconds=True):
+def entry(
+    name, error, *, status="certified", sizes=(64, 128, 256, 512, 1024), seconds=True
+):
     """Return what was found of a map, certified at the last of the sizes that were tried."""
     unit, factor = UNITS[name]
     certified = status == "certified"
-    curve = [point(size, factor, error, seconds=seconds, failures=20 if size < 300 else 3) for size in sizes]
+    curve = [
+        point(size, factor, error, seconds=seconds, failures=20 if size < 300 else 3)
+        for size in sizes
+    ]
     if certified and sizes:
-        curve.append(point(sizes[-1], factor, 0.97 * error, certifying=True, seconds=seconds, failures=1))
+        curve.append(
+            point(
+                sizes[-1],
+                factor,
+                0.97 * error,
+                certifying=True,
+                seconds=seconds,
+                failures=1,
+            )
+        )
     last = curve[-1] if curve else None
     return {
         "map": name,
         "status": status,
         "recommended": name == "orthogonal_fourier",
-        "words": "Certified by fresh draws." if certified else "Even the largest size that was tried failed.",
+        "words": "Certified by fresh draws."
+        if certified
+        else "Even the largest size that was tried failed.",
         "sizes": {unit: sizes[-1]} if certified else None,
         "num_features": last["num_features"] if certified else None,
         "basis": "draws" if certified else None,
@@ -76,12 +92,20 @@ def entry(name, error, *, status="certified", sizes=(64, 128, 256, 512, 1024), s
         "failures": 1 if certified else 0,
         "rate_upper": 0.0482 if certified else None,
         "alpha": 0.00011,
-        "error": dict(zip(("median", "low", "high", "largest"), (0.07, 0.066, 0.074, 0.104), strict=True))
+        "error": dict(
+            zip(
+                ("median", "low", "high", "largest"),
+                (0.07, 0.066, 0.074, 0.104),
+                strict=True,
+            )
+        )
         if certified
         else None,
         "seconds_per_million": last["seconds_per_million"] if certified else None,
         "map_bytes": 16_384 if certified else None,
-        "feature_bytes_per_million": 4_000_000 * last["num_features"] if certified else None,
+        "feature_bytes_per_million": 4_000_000 * last["num_features"]
+        if certified
+        else None,
         "curve": curve,
     }
 
@@ -93,7 +117,9 @@ def demand(name, size, source, *, worst_case=True):
         "sizes": None if size is None else {unit: size},
         "num_features": None if size is None else factor * size,
         "source": source,
-        "words": "The bound asks for more rows than there are." if size is None else "It holds for every pair of rows.",
+        "words": "The bound asks for more rows than there are."
+        if size is None
+        else "It holds for every pair of rows.",
         "worst_case": worst_case,
     }
 
@@ -229,10 +255,29 @@ def certificate():
 
 
 def prediction():
-    row = {"name": "exact method", "sizes": None, "num_features": 40, "loss": 0.1, "excess": 0.0, "low": -0.1}
+    row = {
+        "name": "exact method",
+        "sizes": None,
+        "num_features": 40,
+        "loss": 0.1,
+        "excess": 0.0,
+        "low": -0.1,
+    }
     row |= {"high": 0.2, "bound": 1e-9}
-    told = {"target": "y", "loss": "Loss.", "numeric": True, "train": 40, "test": 60, "regularization": 0.1}
-    return told | {"level": 0.01, "exact_bound": 1e-9, "rows": [row], "words": ["The linear model will do."]}
+    told = {
+        "target": "y",
+        "loss": "Loss.",
+        "numeric": True,
+        "train": 40,
+        "test": 60,
+        "regularization": 0.1,
+    }
+    return told | {
+        "level": 0.01,
+        "exact_bound": 1e-9,
+        "rows": [row],
+        "words": ["The linear model will do."],
+    }
 
 
 def variant(name):
@@ -245,23 +290,60 @@ def variant(name):
         if name != "separation":
             found.pop("classes")
     elif name == "prediction":
-        found |= {"goal": name, "basis": "held-out rows", "scope": "rows never seen", "prediction": prediction()}
+        found |= {
+            "goal": name,
+            "basis": "held-out rows",
+            "scope": "rows never seen",
+            "prediction": prediction(),
+        }
         best = next(part for part in found["maps"] if part["recommended"])
         best |= {"basis": found["basis"], "scope": found["scope"]}
     elif name == "none":
         for part in found["maps"]:
-            part |= {"status": "not certified", "sizes": None, "num_features": None, "basis": None, "scope": None}
-            part |= {"error": None, "rate_upper": None, "seconds_per_million": None, "map_bytes": None}
-            part |= {"feature_bytes_per_million": None, "draws": 0, "failures": 0, "recommended": False}
-        found |= {"map": None, "sizes": {}, "num_features": None, "basis": None, "scope": None, "guarantee": ""}
+            part |= {
+                "status": "not certified",
+                "sizes": None,
+                "num_features": None,
+                "basis": None,
+                "scope": None,
+            }
+            part |= {
+                "error": None,
+                "rate_upper": None,
+                "seconds_per_million": None,
+                "map_bytes": None,
+            }
+            part |= {
+                "feature_bytes_per_million": None,
+                "draws": 0,
+                "failures": 0,
+                "recommended": False,
+            }
+        found |= {
+            "map": None,
+            "sizes": {},
+            "num_features": None,
+            "basis": None,
+            "scope": None,
+            "guarantee": "",
+        }
         found |= {
             "pairs": {},
             "points_per_draw": None,
             "seed": None,
             "reasons": ["nystrom: " + found["maps"][4]["words"], "More columns."],
         }
-        found["candidate"] = {"map": "nystrom", "sizes": {"num_landmarks": 9}, "num_features": 9, "draws": 20}
-        found["candidate"] |= {"failures": 3, "rate_upper": 0.4, "words": "Three of twenty draws failed."}
+        found["candidate"] = {
+            "map": "nystrom",
+            "sizes": {"num_landmarks": 9},
+            "num_features": 9,
+            "draws": 20,
+        }
+        found["candidate"] |= {
+            "failures": 3,
+            "rate_upper": 0.4,
+            "words": "Three of twenty draws failed.",
+        }
         found["held_out"] = {}
         found["commands"] = {"again": "again", "python": None, "load": None}
     elif name == "one":
@@ -270,7 +352,12 @@ def variant(name):
         for part in found["maps"]:
             part["curve"] = []
     elif name == "no maps":
-        found = variant("none") | {"maps": [], "theory": [], "hypotheses": [], "reasons": []}
+        found = variant("none") | {
+            "maps": [],
+            "theory": [],
+            "hypotheses": [],
+            "reasons": [],
+        }
         found["spectrum"] |= {"eigenvalues": [], "effective_dimension": {}, "decay": {}}
         found["data"] |= {"columns": [], "left_out": {}, "notes": []}
     elif name == "untimed":
@@ -288,15 +375,36 @@ def variant(name):
     elif name == "extreme":
         for part in found["maps"]:
             for i, p in enumerate(part["curve"]):
-                p |= {"low": 0, "median": (0.0, 1e299, 1e-299)[i % 3], "high": None, "num_features": 10 ** (30 * i + 1)}
-        found["pairs"]["bins"][0] |= {"low": 0.0, "high": 0.0, "q50": 0, "q95": None, "q100": 1e299}
+                p |= {
+                    "low": 0,
+                    "median": (0.0, 1e299, 1e-299)[i % 3],
+                    "high": None,
+                    "num_features": 10 ** (30 * i + 1),
+                }
+        found["pairs"]["bins"][0] |= {
+            "low": 0.0,
+            "high": 0.0,
+            "q50": 0,
+            "q95": None,
+            "q100": 1e299,
+        }
         found["spectrum"]["eigenvalues"] = [1e299, 1.0, 0.0, -1e-9]
         found["theory"][0]["num_features"] = 10**299
         found["eps"] = 5e-324
     return found
 
 
-VARIANTS = (*GOALS, "prediction", "none", "one", "empty curves", "no maps", "samples", "untimed", "extreme")
+VARIANTS = (
+    *GOALS,
+    "prediction",
+    "none",
+    "one",
+    "empty curves",
+    "no maps",
+    "samples",
+    "untimed",
+    "extreme",
+)
 SHAPES = {
     "The document": documents.CERTIFICATE,
     "The data": documents.DATA,
@@ -340,7 +448,15 @@ def test_every_key_of_the_document_is_needed_and_typed(found):
         kept = inner.pop(last)
         if path != ("classes",):
             assert f"{last} is missing" in documents.find_fault(changed), path
-        for odd in (math.nan, math.inf, 10**301, -1e301, {"an": []}, [[]], "" if not isinstance(kept, str) else 1):
+        for odd in (
+            math.nan,
+            math.inf,
+            10**301,
+            -1e301,
+            {"an": []},
+            [[]],
+            "" if not isinstance(kept, str) else 1,
+        ):
             inner[last] = odd
             assert last in documents.find_fault(changed), (path, odd)
     assert documents.find_fault(found) == ""
@@ -405,7 +521,10 @@ def test_values_that_cannot_be_are_found(found, path, value, tmp_path):
         ('{"schema": 3}', "no schema version"),
         ('{"certificate": 1}', "schema version '1', and this program reads version 3"),
         ('{"certificate": true}', "this program reads version 3"),
-        ('{"certificate": 3}', "not a certificate of schema version 3: certificate.made_by is missing"),
+        (
+            '{"certificate": 3}',
+            "not a certificate of schema version 3: certificate.made_by is missing",
+        ),
         ("deep", "certificate.map is "),
         ("overflow", "certificate.eps is 'inf'"),
     ],
@@ -436,14 +555,18 @@ def test_the_schema_page_names_every_key_and_no_other():
     sections = dict(re.findall(r"^## (.+)\n((?:(?!^## ).*\n)*)", text, re.MULTILINE))
     assert set(SHAPES) == set(sections) - {"Version", "Conventions"}
     for name, shape in SHAPES.items():
-        assert sorted(re.findall(r"^\| `(\w+)` \|", sections[name], re.MULTILINE)) == sorted(shape)
+        assert sorted(
+            re.findall(r"^\| `(\w+)` \|", sections[name], re.MULTILINE)
+        ) == sorted(shape)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(name):
     page = read_alone(page_of(name))
     plots = [attrs for attrs in page.all("svg") if attrs.get("aria-hidden") != "true"]
-    assert all(plot["role"] == "img" for plot in plots) and len(page.all("desc")) == len(plots)
+    assert all(plot["role"] == "img" for plot in plots) and len(
+        page.all("desc")
+    ) == len(plots)
     assert len(page.all("details")) >= len(plots)  # every plot has its numbers below
 
 
@@ -478,15 +601,27 @@ def test_what_only_theory_needs_is_folded(found):
     text = render(found)
     opened = " ".join(re.findall(r'<section id="part-(\w+)"', text))
     assert opened == "use compared maps tradeoff classes pairs data"
-    folded = re.findall(r'<details class="part"><summary><h2>[^<]+</h2></summary><div id="part-(\w+)"', text)
+    folded = re.findall(
+        r'<details class="part"><summary><h2>[^<]+</h2></summary><div id="part-(\w+)"',
+        text,
+    )
     assert folded == ["guarantee", "theory", "hypotheses", "spectrum", "about"]
 
 
 def test_a_page_without_a_map_says_so():
     shown = " ".join(Page(render(variant("none"))).texts)
-    assert "No map could be certified." in shown and "Best so far: nystrom with 9 features." in shown
-    assert shown.count("Even the largest size that was tried failed.") == 1  # of all maps together
-    assert "recommended" not in shown and "How to use it" not in shown and "the key was not made of one" in shown
+    assert (
+        "No map could be certified." in shown
+        and "Best so far: nystrom with 9 features." in shown
+    )
+    assert (
+        shown.count("Even the largest size that was tried failed.") == 1
+    )  # of all maps together
+    assert (
+        "recommended" not in shown
+        and "How to use it" not in shown
+        and "the key was not made of one" in shown
+    )
 
 
 def test_a_map_that_was_not_saved_one_without_chance_and_one_that_is_a_theorems(found):
@@ -494,17 +629,26 @@ def test_a_map_that_was_not_saved_one_without_chance_and_one_that_is_a_theorems(
     found["maps"][2] |= {"map": "nystrom", "sizes": {"num_landmarks": 9}}
     fixed = words.sentences({**found, "data": {"rows": 9}})[0]
     found |= {"basis": "worst case", "scope": "samples"}
-    found["maps"][2] |= {"basis": "worst case", "scope": "samples", "points_per_draw": 2000}
+    found["maps"][2] |= {
+        "basis": "worst case",
+        "scope": "samples",
+        "points_per_draw": 2000,
+    }
     shown = " ".join(Page(render(found)).texts)
     assert "This map was not saved." in shown and "Z = phi(X)" not in shown
     assert "so that nothing in it is random; it was checked on all 9 rows." in fixed
-    assert "By a theorem for all data, at most 5\xa0% of its draws do worse, on samples of 2,000 rows (less" in shown
+    assert (
+        "By a theorem for all data, at most 5\xa0% of its draws do worse, on samples of 2,000 rows (less"
+        in shown
+    )
 
 
 def test_theory_of_maps_that_were_not_tried_is_left_out(found):
     found["maps"] = found["maps"][2:3]
     shown = " ".join(Page(render(found)).texts)
-    assert "the union bound over all pairs" in shown and "chen2016, Theorem 3" not in shown
+    assert (
+        "the union bound over all pairs" in shown and "chen2016, Theorem 3" not in shown
+    )
     assert "The bound asks for more rows" not in shown
 
 
@@ -515,13 +659,21 @@ def test_a_guarantee_for_samples_is_called_weaker():
 
 def test_a_curve_has_a_mark_a_size_and_is_filled_where_it_is_certified(found):
     plot = plots.tradeoff(found)
-    kinds = [element.get("class", "").split() for element in ElementTree.fromstring(plot.drawing).iter()]
+    kinds = [
+        element.get("class", "").split()
+        for element in ElementTree.fromstring(plot.drawing).iter()
+    ]
     count = collections.Counter(kind[0] for kind in kinds if kind)
     assert count["mark"] == 6 + 6 + 5 + 5 + 4 + 2 + 5 + 5 == len(plot.points)
     assert count["curve"] == count["label"] == 8 and count["range"] == 4
     assert sum("hollow" in kind for kind in kinds) == count["mark"] - 4
-    assert len({kind[1] for kind in kinds if kind[:1] == ["curve"]}) == 8  # a colour of its own for every map
-    assert "kernel_pca, time ended" in plot.drawing and "nystrom, not certified" in plot.drawing
+    assert (
+        len({kind[1] for kind in kinds if kind[:1] == ["curve"]}) == 8
+    )  # a colour of its own for every map
+    assert (
+        "kernel_pca, time ended" in plot.drawing
+        and "nystrom, not certified" in plot.drawing
+    )
     assert "of 20 to 140 draws" in plot.caption
 
 
@@ -529,17 +681,23 @@ def test_points_are_where_their_numbers_are(found):
     found["maps"] = [entry("orthogonal_fourier", 1.0, sizes=(100, 400))]
     found["maps"][0]["curve"] = found["maps"][0]["curve"][:2]
     plot = plots.tradeoff(found)
-    circles = re.findall(r'class="mark s0[^"]*" cx="([\d.]+)" cy="([\d.]+)"', plot.drawing)
+    circles = re.findall(
+        r'class="mark s0[^"]*" cx="([\d.]+)" cy="([\d.]+)"', plot.drawing
+    )
     (first, second) = [(float(x), float(y)) for x, y in circles]
     (eps,) = re.findall(r'class="limit"[^>]*y1="([\d.]+)"', plot.drawing)
-    assert first[0] < second[0] and first[1] == pytest.approx(float(eps), abs=0.11)  # its error is 0.1
+    assert first[0] < second[0] and first[1] == pytest.approx(
+        float(eps), abs=0.11
+    )  # its error is 0.1
     assert first[1] < second[1]  # a smaller error is lower
 
 
 def test_a_number_of_features_has_one_point_the_certified_one_or_the_largest(found):
     first = found["maps"][0]
     points = plots.curve_of([first])
-    assert [p["size"] for p in points] == [64, 128, 256, 512, 700, 1024] and points[-1]["certifying"]
+    assert [p["size"] for p in points] == [64, 128, 256, 512, 700, 1024] and points[-1][
+        "certifying"
+    ]
     assert [p["certified"] for p in points] == [False] * 5 + [True]
     first["curve"] = [{**p, "num_features": 40} for p in first["curve"][:3]]
     assert [p["size"] for p in plots.curve_of([first])] == [256]
@@ -549,7 +707,10 @@ def test_the_spectrum_has_a_point_an_eigenvalue_and_its_axis_follows_the_decay(f
     drawn = plots.spectrum(found).drawing
     assert drawn.count('class="dot"') == 200 and drawn.count('class="guide"') == 3
     assert ">eps</text>" in drawn and ">= 0.1</text>" in drawn
-    assert "on a log axis too" in drawn and "on a log axis too" not in plots.spectrum(variant("untimed")).drawing
+    assert (
+        "on a log axis too" in drawn
+        and "on a log axis too" not in plots.spectrum(variant("untimed")).drawing
+    )
     found["spectrum"]["eigenvalues"][-1] = -1e-9
     assert plots.spectrum(found).drawing.count('class="dot"') == 199
 
@@ -557,7 +718,10 @@ def test_the_spectrum_has_a_point_an_eigenvalue_and_its_axis_follows_the_decay(f
 def test_pairs_have_three_curves_and_a_bar_a_bin(found):
     drawn = plots.pair_errors(found).drawing
     assert drawn.count('class="bar"') == 10 and drawn.count('class="mark s') == 30
-    found["pairs"]["bins"] = [{**e, "low": i / 10, "high": (i + 1) / 10} for i, e in enumerate(found["pairs"]["bins"])]
+    found["pairs"]["bins"] = [
+        {**e, "low": i / 10, "high": (i + 1) / 10}
+        for i, e in enumerate(found["pairs"]["bins"])
+    ]
     found["pairs"]["bins"][4] |= {"pairs": 0, "q50": None, "q95": None, "q100": None}
     drawn = plots.pair_errors(found).drawing
     assert drawn.count('class="bar"') == 9 and ">0.2<" in drawn
@@ -566,20 +730,36 @@ def test_pairs_have_three_curves_and_a_bar_a_bin(found):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_nothing_is_drawn_outside(name):
     for svg in re.findall(r'<svg class="plot.*?</svg>', page_of(name)):
-        width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
-        across = re.findall(r' (?:x|x1|x2|cx)="([-\d.a-z]+)"', svg) + re.findall(r"translate\((\S+) ", svg)
-        down = re.findall(r' (?:y|y1|y2|cy)="([-\d.a-z]+)"', svg) + re.findall(r"translate\(\S+ ([^)]+)\)", svg)
+        width, height = map(
+            float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups()
+        )
+        across = re.findall(r' (?:x|x1|x2|cx)="([-\d.a-z]+)"', svg) + re.findall(
+            r"translate\((\S+) ", svg
+        )
+        down = re.findall(r' (?:y|y1|y2|cy)="([-\d.a-z]+)"', svg) + re.findall(
+            r"translate\(\S+ ([^)]+)\)", svg
+        )
         for points in re.findall(r'points="([^"]*)"', svg):
             across += [point.split(",")[0] for point in points.split()]
             down += [point.split(",")[1] for point in points.split()]
-        assert all(0 <= float(x) <= width for x in across) and all(0 <= float(y) <= height for y in down)
-        texts = [(float(x), text) for x, text in re.findall(r'<text x="([\d.]+)"[^>]*middle">([^<]*)<', svg)]
-        assert all(x + 3.2 * len(text) <= width for x, text in texts)  # 6.4 units a figure, at 11 units a letter
+        assert all(0 <= float(x) <= width for x in across) and all(
+            0 <= float(y) <= height for y in down
+        )
+        texts = [
+            (float(x), text)
+            for x, text in re.findall(r'<text x="([\d.]+)"[^>]*middle">([^<]*)<', svg)
+        ]
+        assert all(
+            x + 3.2 * len(text) <= width for x, text in texts
+        )  # 6.4 units a figure, at 11 units a letter
 
 
 def test_curves_have_contrast_in_both_schemes():
     text = render(certificate())
-    schemes = [dict(re.findall(r"--(page|s\d): (#\w{6});", part)) for part in split_by_scheme(text)]
+    schemes = [
+        dict(re.findall(r"--(page|s\d): (#\w{6});", part))
+        for part in split_by_scheme(text)
+    ]
     for colours in schemes:
         assert len(colours) == 1 + draw.COLOURS
         for name in set(colours) - {"page"}:
@@ -588,7 +768,11 @@ def test_curves_have_contrast_in_both_schemes():
 
 def split_by_scheme(text):
     """Return the colours of the light and of the dark scheme, of both style sheets."""
-    dark = re.findall(r"@media \(prefers-color-scheme: dark\) \{\n  :root \{.*?\n  \}\n\}", text, re.DOTALL)
+    dark = re.findall(
+        r"@media \(prefers-color-scheme: dark\) \{\n  :root \{.*?\n  \}\n\}",
+        text,
+        re.DOTALL,
+    )
     assert len(dark) == 2
     light = text
     for part in dark:
@@ -613,16 +797,40 @@ def test_the_terminal_shows_the_maps_and_what_to_use(found, rich):
     shown = terminal(found, rich=rich, files=[Path("out") / "certificate.html"])
     lines = shown.splitlines()
     assert (lines[0] == console.NO_RICH) != rich
-    assert all(any(entry["map"] in line and entry["status"] in line for line in lines) for entry in found["maps"])
+    assert all(
+        any(entry["map"] in line and entry["status"] in line for line in lines)
+        for entry in found["maps"]
+    )
     assert "1 of 140" in shown
-    closing = lines[next(i for i, line in enumerate(lines) if line.startswith("Use orthogonal_fourier with 2,048")) :]
-    assert "checked on all 1,372 rows, 1 did worse: so at most 5 % of" in closing[1] and closing[2] == "7 of 9 steps."
+    closing = lines[
+        next(
+            i
+            for i, line in enumerate(lines)
+            if line.startswith("Use orthogonal_fourier with 2,048")
+        ) :
+    ]
+    assert (
+        "checked on all 1,372 rows, 1 did worse: so at most 5 % of" in closing[1]
+        and closing[2] == "7 of 9 steps."
+    )
     assert closing[3] == "Draw it with num_frequencies = 1,024."
-    assert closing[4] == "- orthogonal_fourier: 2,048 numbers a row, error 0.07, 6.54 s per million rows"
-    assert closing[5].startswith("- exact kernel: 1,372 numbers a row, error 0, 100 % right on rows held out")
+    assert (
+        closing[4]
+        == "- orthogonal_fourier: 2,048 numbers a row, error 0.07, 6.54 s per million rows"
+    )
+    assert closing[5].startswith(
+        "- exact kernel: 1,372 numbers a row, error 0, 100 % right on rows held out"
+    )
     assert closing[6].startswith("- no kernel")
-    written = [f"Written: {Path('out/certificate.html')}", 'Load the map: phi = jaxkern.io.load("map.npz")']
-    assert closing[7:] == [f"- {found['reasons'][0]}", "Note: 3 rows without a value were left out", *written]
+    written = [
+        f"Written: {Path('out/certificate.html')}",
+        'Load the map: phi = jaxkern.io.load("map.npz")',
+    ]
+    assert closing[7:] == [
+        f"- {found['reasons'][0]}",
+        "Note: 3 rows without a value were left out",
+        *written,
+    ]
 
 
 @pytest.mark.parametrize("rich", [True, False])
@@ -632,7 +840,19 @@ def test_the_terminal_says_that_there_is_no_map(rich):
     none = variant("none")
     lines = terminal(none, rich=rich).splitlines()
     closing = lines[lines.index("No map could be certified.") :]
-    assert closing[1] == "Best so far: nystrom with 9 features. Three of twenty draws failed."
+    assert (
+        closing[1]
+        == "Best so far: nystrom with 9 features. Three of twenty draws failed."
+    )
     assert closing[2] == "7 of 9 steps."
     assert "- More columns." in closing
-    assert len([line for line in closing if line.startswith("- not certified: paired_fourier, shifted_fourier,")]) == 1
+    assert (
+        len(
+            [
+                line
+                for line in closing
+                if line.startswith("- not certified: paired_fourier, shifted_fourier,")
+            ]
+        )
+        == 1
+    )

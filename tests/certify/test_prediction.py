@@ -11,17 +11,29 @@ from proofs_check.report.certificate import render
 from proofs_check.report.certificate_document import find_fault, read
 
 pytestmark = pytest.mark.usefixtures("own_precision")
-NUMBERS, CLASSES, EPS = 1_000, 600, 0.3  # rows, by kind of target: another number is another program for every method
+NUMBERS, CLASSES, EPS = (
+    1_000,
+    600,
+    0.3,
+)  # rows, by kind of target: another number is another program for every method
 
 
 @pytest.fixture(autouse=True)
 def few_sizes(monkeypatch):
-    monkeypatch.setattr(_prediction, "LEVELS", 2)  # of each map: every size is a program of its own
+    monkeypatch.setattr(
+        _prediction, "LEVELS", 2
+    )  # of each map: every size is a program of its own
 
 
 def found(X, y, eps=EPS, seed=1, **asked):
-    asked = {"maps": ["nystrom", "paired_fourier"], "time": 60.0, "standardize": True} | asked
-    return certify(jax.random.key(seed), X, goal="prediction", labels=y, eps=eps, **asked)
+    asked = {
+        "maps": ["nystrom", "paired_fourier"],
+        "time": 60.0,
+        "standardize": True,
+    } | asked
+    return certify(
+        jax.random.key(seed), X, goal="prediction", labels=y, eps=eps, **asked
+    )
 
 
 def wave(rows, seed=0):
@@ -33,13 +45,19 @@ def losses(made, X, y, unseen, y_unseen, *, standardize=True):
     """Return the losses of the exact method and of the recommended map on other rows, by NumPy in float64."""
     table = from_array(X, labels=y, standardize=standardize)
     train = split(jax.random.key(made.seed), table)[0]
-    raw, unseen = train.take(np.arange(train.rows), "float64", raw=True), unseen[:, list(train.layouts[0])]
+    raw, unseen = (
+        train.take(np.arange(train.rows), "float64", raw=True),
+        unseen[:, list(train.layouts[0])],
+    )
     names = np.array(train.label_names, object)
     if made.prediction["numeric"]:
         numbers = names.astype(float)[train.labels]
         wanted, target = numbers[:, None] / numbers.std(), y_unseen / numbers.std()
     else:
-        wanted, target = 2.0 * np.eye(len(names))[train.labels] - 1, np.searchsorted(names.astype(float), y_unseen)
+        wanted, target = (
+            2.0 * np.eye(len(names))[train.labels] - 1,
+            np.searchsorted(names.astype(float), y_unseen),
+        )
     mean, penalty = wanted.mean(axis=0), made.prediction["regularization"]
     points, at = ((part - train.mean) / train.scale for part in (raw, unseen))
     squares = [((part[:, None] - points[None]) ** 2).sum(-1) for part in (points, at)]
@@ -49,32 +67,50 @@ def losses(made, X, y, unseen, y_unseen, *, standardize=True):
     scale = np.mean((Z * Z).sum(1)) if made.map == "kernel_jl" else 1.0
     told = []
     for G, H in ((K, across), (Z @ Z.T / scale, W @ Z.T / scale)):
-        columns = mean + H @ np.linalg.solve(G + penalty * np.eye(len(G)), wanted - mean)
+        columns = mean + H @ np.linalg.solve(
+            G + penalty * np.eye(len(G)), wanted - mean
+        )
         if made.prediction["numeric"]:
             low, high = wanted.min(), wanted.max()
-            told.append(np.minimum((columns.clip(low, high)[:, 0] - target) ** 2, (high - low) ** 2).mean())
+            told.append(
+                np.minimum(
+                    (columns.clip(low, high)[:, 0] - target) ** 2, (high - low) ** 2
+                ).mean()
+            )
         else:
             told.append((columns.argmax(axis=1) != target).mean())
     return told
 
 
 def row(made, name, features=None):
-    return next(r for r in made.prediction["rows"] if r["name"] == name and features in (None, r["num_features"]))
+    return next(
+        r
+        for r in made.prediction["rows"]
+        if r["name"] == name and features in (None, r["num_features"])
+    )
 
 
 def test_a_wave_needs_a_map_and_no_linear_model_will_do(tmp_path):
     X, y = wave(NUMBERS)
     made = found(X, y, maps=["nystrom"], features_at_most=32)
     assert made.map == "nystrom" and made.num_features == 32
-    assert made.prediction["numeric"] and made.basis == "held-out rows" and made.scope == "rows never seen"
+    assert (
+        made.prediction["numeric"]
+        and made.basis == "held-out rows"
+        and made.scope == "rows never seen"
+    )
     assert row(made, "linear model")["low"] > EPS and "not certified" in made.reasons[0]
     best = row(made, made.map, made.num_features)
     assert best["low"] <= best["excess"] <= best["high"] <= EPS
-    smaller = [r for r in made.prediction["rows"][2:] if r["num_features"] < made.num_features]
+    smaller = [
+        r for r in made.prediction["rows"][2:] if r["num_features"] < made.num_features
+    ]
     assert smaller and all(r["high"] > EPS for r in smaller)
     exact, loss = losses(made, X, y, *wave(2_000, seed=9))
     assert loss - exact <= EPS and loss == pytest.approx(best["loss"], abs=0.05)
-    assert find_fault(made.document) == "" and "Loss on held-out rows" in render(made.document)
+    assert find_fault(made.document) == "" and "Loss on held-out rows" in render(
+        made.document
+    )
     made.write(tmp_path)
     assert read(tmp_path / "certificate.json") == made.document
     with pytest.raises(ValueError, match="about the map that draw"):
@@ -89,28 +125,50 @@ def test_losses_and_bounds_are_those_of_numpy(x64):
     rows = held.take(np.arange(held.rows), "float64")
     exact, loss = losses(made, X, y, rows, held.labels)
     assert exact == pytest.approx(row(made, "exact method")["loss"], abs=1e-9)
-    assert loss == pytest.approx(row(made, made.map, made.num_features)["loss"], abs=1e-9)
-    assert made.prediction["train"] == 240 and made.prediction["test"] == 360 and not made.prediction["numeric"]
+    assert loss == pytest.approx(
+        row(made, made.map, made.num_features)["loss"], abs=1e-9
+    )
+    assert (
+        made.prediction["train"] == 240
+        and made.prediction["test"] == 360
+        and not made.prediction["numeric"]
+    )
     assert made.prediction["exact_bound"] < 0.01
-    assert all(r["bound"] > 0 for r in made.prediction["rows"] if r["name"] == "nystrom")
+    assert all(
+        r["bound"] > 0 for r in made.prediction["rows"] if r["name"] == "nystrom"
+    )
 
 
 def test_a_line_needs_no_map():
     X, _ = wave(NUMBERS)
     made = found(X, X @ [0.1, -2.0] + 7, maps=["paired_fourier"], features_at_most=2)
-    assert "The linear model will do" in made.reasons[0] and row(made, "linear model")["excess"] < 0.01
+    assert (
+        "The linear model will do" in made.reasons[0]
+        and row(made, "linear model")["excess"] < 0.01
+    )
 
 
 def test_maps_of_two_features_do_not_predict_and_few_rows_certify_nothing():
-    made, few = (found(*wave(NUMBERS), eps, maps=["paired_fourier"], features_at_most=2) for eps in (EPS, 1e-3))
-    assert made.map is None and "the exact kernel is the better choice" in made.reasons[1]
-    assert find_fault(made.document) == "" and "No map could be certified" in render(made.document)
+    made, few = (
+        found(*wave(NUMBERS), eps, maps=["paired_fourier"], features_at_most=2)
+        for eps in (EPS, 1e-3)
+    )
+    assert (
+        made.map is None and "the exact kernel is the better choice" in made.reasons[1]
+    )
+    assert find_fault(made.document) == "" and "No map could be certified" in render(
+        made.document
+    )
     assert few.map is None and "No map could have been certified" in few.reasons[-1]
 
 
-def test_the_key_decides_the_split_the_maps_and_the_lines_of_python_draw_the_map_again(x64):
+def test_the_key_decides_the_split_the_maps_and_the_lines_of_python_draw_the_map_again(
+    x64,
+):
     X, y = wave(CLASSES)
-    made, again, other = (found(X, y > 0, maps=["nystrom"], seed=seed) for seed in (1, 1, 2))
+    made, again, other = (
+        found(X, y > 0, maps=["nystrom"], seed=seed) for seed in (1, 1, 2)
+    )
     assert made.prediction == again.prediction != other.prediction
     space = {"X": X}
     exec(made.document["commands"]["python"], space)
@@ -123,19 +181,26 @@ def test_limits_fail_as_rarely_as_they_say():
     rng = np.random.default_rng(0)
     target = _prediction.Target("y", np.zeros((2, 2)), np.zeros(2), np.zeros(150), None)
     samples = rng.choice([1, 0, -1], (300, 150), p=(0.08, 0.87, 0.05))
-    low, high = np.transpose([_prediction.excess_limits(target, sample, 0.2) for sample in samples])
+    low, high = np.transpose(
+        [_prediction.excess_limits(target, sample, 0.2) for sample in samples]
+    )
     # 0.18 and 0.02 of 300: more by chance has a probability below 1e-3.
     assert np.sum(high < 0.03) <= 80 and np.sum(low > 0.03) <= 18
     assert _prediction.excess_limits(target, np.zeros(150), 0.2)[1] < 0.05
 
 
 def test_what_is_refused(tmp_path, capsys):
-    for labels, rows, message in ((None, 40, "needs a target"), (np.ones(40), 40, "one value of the target, 1")):
+    for labels, rows, message in (
+        (None, 40, "needs a target"),
+        (np.ones(40), 40, "one value of the target, 1"),
+    ):
         with pytest.raises(ValueError, match=message):
             found(wave(rows)[0], labels)
     with pytest.raises(ValueError, match="at least 20 rows, got 12"):
         found(*wave(12))
-    cells = [f"{a},{b},{'' if i == 4 else i % 2},1" for i, (a, b) in enumerate(wave(30)[0])]
+    cells = [
+        f"{a},{b},{'' if i == 4 else i % 2},1" for i, (a, b) in enumerate(wave(30)[0])
+    ]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,c,d", *cells]))
     for target, message in (
         ([], "needs --target COLUMN"),
@@ -143,36 +208,86 @@ def test_what_is_refused(tmp_path, capsys):
         (["--target", "c"], "--missing drop"),
         (["--target", "d", "--exclude", "c"], "hold one value of d"),
     ):
-        asked = ["certify", str(tmp_path / "t.csv"), "--output", str(tmp_path / "o"), "--goal", "prediction"]
+        asked = [
+            "certify",
+            str(tmp_path / "t.csv"),
+            "--output",
+            str(tmp_path / "o"),
+            "--goal",
+            "prediction",
+        ]
         assert main([*asked, *target]) == 2
         assert message in capsys.readouterr().err
 
 
 def test_the_command_predicts_a_column(tmp_path, capsys):
     X, y = wave(CLASSES)
-    cells = [f"{a},{b},{'high' if c > 0 else 'low'}" for (a, b), c in zip(X, y, strict=True)]
+    cells = [
+        f"{a},{b},{'high' if c > 0 else 'low'}" for (a, b), c in zip(X, y, strict=True)
+    ]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *cells]))
-    asked = ["--goal", "prediction", "--target", "c", "--eps", "0.3", "--maps", "nystrom", "--standardize"]
-    assert main(["certify", str(tmp_path / "t.csv"), "--output", str(tmp_path / "o"), *asked]) == 0
+    asked = [
+        "--goal",
+        "prediction",
+        "--target",
+        "c",
+        "--eps",
+        "0.3",
+        "--maps",
+        "nystrom",
+        "--standardize",
+    ]
+    assert (
+        main(
+            [
+                "certify",
+                str(tmp_path / "t.csv"),
+                "--output",
+                str(tmp_path / "o"),
+                *asked,
+            ]
+        )
+        == 0
+    )
     told = read(tmp_path / "o" / "certificate.json")
-    assert told["prediction"]["target"] == "c" and told["confidence"] == 0.95 and told["data"]["columns"] == ["a", "b"]
+    assert (
+        told["prediction"]["target"] == "c"
+        and told["confidence"] == 0.95
+        and told["data"]["columns"] == ["a", "b"]
+    )
     assert "exact method" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("load", "eps", "standardize"),
-    [(load_wine, 0.1, True), (load_breast_cancer, 0.1, True), (load_digits, 0.02, False)],
+    [
+        (load_wine, 0.1, True),
+        (load_breast_cancer, 0.1, True),
+        (load_digits, 0.02, False),
+    ],
 )
-def test_recommended_maps_predict_as_well_as_the_exact_method_on_rows_never_seen(load, eps, standardize):
+def test_recommended_maps_predict_as_well_as_the_exact_method_on_rows_never_seen(
+    load, eps, standardize
+):
     """Twenty splits: three quarters of the rows for the certificate, and the last one for what it promises."""
     data, excesses = load(), []
     for seed in range(20):
-        mine, unseen = np.split(np.random.default_rng(seed).permutation(len(data.target)), [3 * len(data.target) // 4])
+        mine, unseen = np.split(
+            np.random.default_rng(seed).permutation(len(data.target)),
+            [3 * len(data.target) // 4],
+        )
         X, y = data.data[mine], data.target[mine]
         made = found(X, y, eps, seed, maps=None, standardize=standardize)
         if made.map is not None:
             assert made.num_features <= made.prediction["train"] / 2
-            exact, loss = losses(made, X, y, data.data[unseen], data.target[unseen], standardize=standardize)
+            exact, loss = losses(
+                made,
+                X,
+                y,
+                data.data[unseen],
+                data.target[unseen],
+                standardize=standardize,
+            )
             excesses.append(loss - exact)
     assert len(excesses) >= 10 and sum(excess > eps for excess in excesses) <= 1

@@ -33,17 +33,40 @@ def lognormal(run, spread, scale=700.0, eps=0.1):
     """Return a trial, and the failure probability by size."""
 
     def trial(size, stage, number):
-        return eps * math.sqrt(scale / size) * math.exp(spread * NORMAL[named(run, size, stage, number)])
+        return (
+            eps
+            * math.sqrt(scale / size)
+            * math.exp(spread * NORMAL[named(run, size, stage, number)])
+        )
 
-    return trial, lambda size: float(special.ndtr(math.log(scale / size) / (2 * spread)))
+    return trial, lambda size: float(
+        special.ndtr(math.log(scale / size) / (2 * spread))
+    )
 
 
-def found(trial, smallest=1, largest=2**16, eps=0.1, delta=DELTA, alpha=ALPHA, **options):
-    return search(trial, smallest=smallest, largest=largest, eps=eps, delta=delta, alpha=alpha, **options)
+def found(
+    trial, smallest=1, largest=2**16, eps=0.1, delta=DELTA, alpha=ALPHA, **options
+):
+    return search(
+        trial,
+        smallest=smallest,
+        largest=largest,
+        eps=eps,
+        delta=delta,
+        alpha=alpha,
+        **options,
+    )
 
 
 def test_the_grid_holds_both_ends_and_steps_by_an_eighth_of_a_doubling():
-    for smallest, largest in ((1, 1), (7, 7), (1, 2), (3, 1000), (999, 1000), (1, 2**20)):
+    for smallest, largest in (
+        (1, 1),
+        (7, 7),
+        (1, 2),
+        (3, 1000),
+        (999, 1000),
+        (1, 2**20),
+    ):
         sizes = grid(smallest, largest)
         assert sizes[0] == smallest and sizes[-1] == largest
         assert np.all(np.diff(sizes) >= 1)
@@ -62,7 +85,9 @@ def law(rate, delta, alpha, patient):
 @pytest.mark.parametrize("patient", [False, True])
 @pytest.mark.parametrize("delta", [0.5, 0.1, 0.05, 0.002])
 @pytest.mark.parametrize("alpha", [0.3, 0.0375, 1e-3])
-def test_an_attempt_certifies_a_size_at_the_edge_with_at_most_its_level(delta, alpha, patient):
+def test_an_attempt_certifies_a_size_at_the_edge_with_at_most_its_level(
+    delta, alpha, patient
+):
     at_the_edge = law(delta, delta, alpha, patient).certified.sum()
     assert at_the_edge <= alpha
     assert at_the_edge > 0.3 * alpha  # and its level is spent
@@ -71,14 +96,20 @@ def test_an_attempt_certifies_a_size_at_the_edge_with_at_most_its_level(delta, a
 
 @pytest.mark.parametrize("delta", [0.5, 0.05, 0.01])
 def test_a_plan_certifies_as_soon_as_draws_without_a_failure_can(delta):
-    least = next(n for n in itertools.count(1) if sequential.largest_certified(n, delta, 0.05) >= 0)
+    least = next(
+        n
+        for n in itertools.count(1)
+        if sequential.largest_certified(n, delta, 0.05) >= 0
+    )
     plan = plan_of(delta, 0.05, patient=False)
     assert plan.looks[0] == math.ceil(least / _attempts._LOOKS)
     assert least <= plan.fewest < least + plan.looks[0]
 
 
 def test_a_good_size_is_certified_soon_and_a_bad_one_left_soon():
-    never, tenth, aimed, bad = (law(rate * DELTA, DELTA, ALPHA, False) for rate in (0, 0.1, _search.TARGET, 2))
+    never, tenth, aimed, bad = (
+        law(rate * DELTA, DELTA, ALPHA, False) for rate in (0, 0.1, _search.TARGET, 2)
+    )
     assert never.expected_trials == 158 and never.certified.sum() == 1
     assert tenth.certified.sum() > 0.93 and tenth.expected_trials < 205
     assert aimed.certified.sum() > 0.88 and aimed.expected_trials < 215
@@ -88,13 +119,21 @@ def test_a_good_size_is_certified_soon_and_a_bad_one_left_soon():
 
 
 def test_what_the_docs_say_of_sequential_and_fixed_numbers():
-    for alpha, means, fixed in ((1e-3, (158, 219, 363), (135, 220, 417)), (1e-4, (205, 287, 480), (180, 312, 547))):
-        for rate, mean, number in zip((0, DELTA / 10, DELTA / 4), means, fixed, strict=True):
+    for alpha, means, fixed in (
+        (1e-3, (158, 219, 363), (135, 220, 417)),
+        (1e-4, (205, 287, 480), (180, 312, 547)),
+    ):
+        for rate, mean, number in zip(
+            (0, DELTA / 10, DELTA / 4), means, fixed, strict=True
+        ):
             run = stopping.stopping_law(rate, DELTA, alpha, np.arange(1, 1501))
             assert round(run.expected_trials) == mean
             numbers = np.arange(100, 600)
             last = limits.largest_certified(numbers, DELTA, alpha)
-            assert numbers[np.argmax(stats.binom.cdf(last, numbers, rate) >= 0.9)] == number
+            assert (
+                numbers[np.argmax(stats.binom.cdf(last, numbers, rate) >= 0.9)]
+                == number
+            )
 
 
 def one_size(trial, eps=0.5, most=math.inf):
@@ -107,12 +146,18 @@ def test_attempts_follow_their_law():
     ends = law(rate, delta, alpha, True)
     upper, draws = [], []
     for run in range(runs):
-        drawn = one_size(lambda size, stage, number, run=run: float(UNIFORM[named(run, size, stage, number)] < rate))
+        drawn = one_size(
+            lambda size, stage, number, run=run: float(
+                UNIFORM[named(run, size, stage, number)] < rate
+            )
+        )
         upper.append(attempt(drawn, 17, 1_000, delta, alpha, patient=True))
         draws.append(drawn.probes()[0].draws)
     certified, draws = np.array([limit is not None for limit in upper]), np.array(draws)
     share = ends.certified.sum()
-    assert abs(certified.mean() - share) < 5 * math.sqrt(share * (1 - share) / runs) + 1e-9
+    assert (
+        abs(certified.mean() - share) < 5 * math.sqrt(share * (1 - share) / runs) + 1e-9
+    )
     assert abs(draws.mean() - ends.expected_trials) < 5 * draws.std() / math.sqrt(runs)
     assert draws.std() / math.sqrt(runs) < 0.04 * ends.expected_trials
     wrong = sum(limit < rate for limit in upper if limit is not None)
@@ -128,14 +173,18 @@ def false_certificates(runs, sabotage=lambda trial: trial):
     So many failures, and errors far below eps where there is none: the search takes many draws and tries many sizes.
     """
     delta, rate = 0.5, 0.5 * (1 + 1e-9)
-    errors = np.where(rate > UNIFORM, 1.01, np.exp(-2.9 - 0.8 * (UNIFORM - rate))).tolist()
+    errors = np.where(
+        rate > UNIFORM, 1.01, np.exp(-2.9 - 0.8 * (UNIFORM - rate))
+    ).tolist()
     count = 0
     for run in range(runs):
 
         def trial(size, stage, number, run=run):
             return errors[named(run, size, stage, number)]
 
-        outcome = found(sabotage(trial), smallest=4, largest=1024, eps=1.0, delta=delta, alpha=LEVEL)
+        outcome = found(
+            sabotage(trial), smallest=4, largest=1024, eps=1.0, delta=delta, alpha=LEVEL
+        )
         count += outcome.size is not None
     return count
 
@@ -167,32 +216,56 @@ def test_certifying_with_the_draws_of_the_search_is_caught():
 
 @pytest.mark.parametrize(
     ("spread", "alpha", "runs", "excess", "draws"),
-    [(0.1, LEVEL, 300, 0.22, 180), (0.1, ALPHA, 150, 0.22, 310), (0.3, ALPHA, 150, 0.70, 410)],
+    [
+        (0.1, LEVEL, 300, 0.22, 180),
+        (0.1, ALPHA, 150, 0.22, 310),
+        (0.3, ALPHA, 150, 0.70, 410),
+    ],
 )
-def test_the_certified_size_is_not_much_larger_than_the_smallest_good_one(spread, alpha, runs, excess, draws):
+def test_the_certified_size_is_not_much_larger_than_the_smallest_good_one(
+    spread, alpha, runs, excess, draws
+):
     """The share of false certificates has a false alarm of 1e-5; the bounds leave a tenth to the means."""
     sizes = grid(4, 2**16)
     rate = lognormal(0, spread)[1]
     best = next(size for size in sizes if rate(size) <= DELTA)
-    ends = [found(lognormal(run, spread)[0], smallest=4, alpha=alpha) for run in range(runs)]
-    assert all(end.stopped == "" and 0 < end.upper <= DELTA and end.alpha == alpha for end in ends)
-    assert sum(rate(end.size) > DELTA for end in ends) <= stats.binom.isf(FALSE_ALARM, runs, alpha)
+    ends = [
+        found(lognormal(run, spread)[0], smallest=4, alpha=alpha) for run in range(runs)
+    ]
+    assert all(
+        end.stopped == "" and 0 < end.upper <= DELTA and end.alpha == alpha
+        for end in ends
+    )
+    assert sum(rate(end.size) > DELTA for end in ends) <= stats.binom.isf(
+        FALSE_ALARM, runs, alpha
+    )
     ratios = np.array([end.size / best for end in ends])
     assert math.exp(np.log(ratios).mean()) < 1 + excess
     assert np.quantile(ratios, 0.95) < (1 + excess) ** 2
     assert np.mean([sum(probe.draws for probe in end.probes) for end in ends]) < draws
-    assert np.mean([sum(probe.certifying for probe in end.probes) for end in ends]) < 1.5
+    assert (
+        np.mean([sum(probe.certifying for probe in end.probes) for end in ends]) < 1.5
+    )
 
 
 @pytest.mark.parametrize("start", [None, 1, 300, 2**16])
 def test_the_neighbour_on_the_grid_is_found_for_a_step(start):
-    for largest, step in itertools.product((2**16, 50_000), (1, 2, 3, 100, 701, 20_000, 50_000)):
+    for largest, step in itertools.product(
+        (2**16, 50_000), (1, 2, 3, 100, 701, 20_000, 50_000)
+    ):
         for low in (0.0, 0.0999, 0.1):
             end = found(
-                lambda size, stage, number, step=step, low=low: low if size >= step else 1.0, 1, largest, start=start
+                lambda size, stage, number, step=step, low=low: (
+                    low if size >= step else 1.0
+                ),
+                1,
+                largest,
+                start=start,
             )
             assert end.size == min(size for size in grid(1, largest) if size >= step)
-            assert end.stopped == "" and sum(probe.certifying for probe in end.probes) == 1
+            assert (
+                end.stopped == "" and sum(probe.certifying for probe in end.probes) == 1
+            )
             assert end.probes[-1].size == end.size
 
 
@@ -205,48 +278,75 @@ def test_a_step_to_random_errors_ends_near_it():
             return 0.1 * math.exp(-1 + deviation / 3) if size >= 700 else 0.2
 
         end = found(trial)
-        assert 700 <= end.size <= 3 * 700 and sum(probe.draws for probe in end.probes) < 400
+        assert (
+            700 <= end.size <= 3 * 700
+            and sum(probe.draws for probe in end.probes) < 400
+        )
 
 
 def test_errors_that_never_come_down_are_too_large():
     for error in (1.0, math.nan, math.inf, 0.1000001):
         end = found(lambda size, stage, number, error=error: error)
         assert (end.size, end.upper, end.stopped) == (None, 1.0, "too large")
-        assert end.probes[-1].size == 2**16 and not any(probe.certifying for probe in end.probes)
+        assert end.probes[-1].size == 2**16 and not any(
+            probe.certifying for probe in end.probes
+        )
         assert sum(probe.draws for probe in end.probes) < 60
         assert all(probe.failures == probe.draws for probe in end.probes)
 
 
 def test_errors_of_zero_and_below_end_at_the_smallest_size():
     for error in (0.0, -3.0, 1e-300):
-        assert found(lambda size, stage, number, error=error: error, 5, start=4000).size == 5
+        assert (
+            found(lambda size, stage, number, error=error: error, 5, start=4000).size
+            == 5
+        )
 
 
 def test_one_size_is_enough():
     end = found(lambda size, stage, number: 0.0, 9, 9)
-    assert (end.size, end.stopped) == (9, "") and [probe.certifying for probe in end.probes] == [False, True]
+    assert (end.size, end.stopped) == (9, "") and [
+        probe.certifying for probe in end.probes
+    ] == [False, True]
     assert found(lambda size, stage, number: 1.0, 9, 9).stopped == "too large"
 
 
 def test_the_largest_size_has_the_benefit_of_the_doubt():
     """Two failures in the first eight draws leave any other size; here the size is good."""
-    end = found(lambda size, stage, number: float(stage == SEARCH and number in (1, 3)), 9, 9)
+    end = found(
+        lambda size, stage, number: float(stage == SEARCH and number in (1, 3)), 9, 9
+    )
     assert end.size == 9
 
 
 def test_errors_that_rise_with_the_size_and_holes_do_not_break_the_search():
-    for good in (lambda size: size < 50, lambda size: 40 < size < 60, lambda size: size % 2, lambda size: size == 64):
-        end = found(lambda size, stage, number, good=good: 0.0 if good(size) else 1.0, 1, 1000)
+    for good in (
+        lambda size: size < 50,
+        lambda size: 40 < size < 60,
+        lambda size: size % 2,
+        lambda size: size == 64,
+    ):
+        end = found(
+            lambda size, stage, number, good=good: 0.0 if good(size) else 1.0, 1, 1000
+        )
         assert end.stopped == "too large" if end.size is None else good(end.size)
-    assert found(lambda size, stage, number: 0.0 if size < 50 else 1.0, 1, 1000).size == 1
+    assert (
+        found(lambda size, stage, number: 0.0 if size < 50 else 1.0, 1, 1000).size == 1
+    )
 
 
 def test_a_size_that_looked_good_and_is_not_is_passed_by():
     """Below 100 only the search's draws are good, as if luck had chosen them."""
-    end = found(lambda size, stage, number: 0.0 if size >= 100 or stage == SEARCH else 1.0, 64, 1024)
+    end = found(
+        lambda size, stage, number: 0.0 if size >= 100 or stage == SEARCH else 1.0,
+        64,
+        1024,
+    )
     assert end.size >= 100
     attempts = [probe for probe in end.probes if probe.certifying]
-    assert len(attempts) > 1 and [probe.size for probe in attempts] == sorted({probe.size for probe in attempts})
+    assert len(attempts) > 1 and [probe.size for probe in attempts] == sorted(
+        {probe.size for probe in attempts}
+    )
     assert all(probe.draws < 10 for probe in attempts[:-1])
 
 
@@ -262,10 +362,16 @@ def test_no_draw_is_named_twice_and_attempts_have_stages_of_their_own():
         end = found(recorded, smallest=4)
         assert len(names) == len(set(names)) == sum(probe.draws for probe in end.probes)
         for probe in end.probes:
-            stages = {stage for size, stage, _ in names if size == probe.size and (stage > 0) == probe.certifying}
+            stages = {
+                stage
+                for size, stage, _ in names
+                if size == probe.size and (stage > 0) == probe.certifying
+            }
             assert len(stages) == 1
             for stage in stages:
-                errors = [trial(probe.size, stage, number) for number in range(probe.draws)]
+                errors = [
+                    trial(probe.size, stage, number) for number in range(probe.draws)
+                ]
                 np.testing.assert_array_equal(probe.errors, errors)
                 assert probe.failures == sum(not error <= 0.1 for error in errors)
         at = {stage: size for size, stage, _ in names if stage > 0}
@@ -277,7 +383,9 @@ def test_reports_count_up_and_what_a_trial_raises_passes_through():
     end = found(lognormal(1, 0.1)[0], smallest=4, report=lambda *now: told.append(now))
     assert len(told) == sum(probe.draws for probe in end.probes)
     last = {(size, stage): (draws, failures) for size, stage, draws, failures in told}
-    assert list(last.values()) == [(probe.draws, probe.failures) for probe in end.probes]
+    assert list(last.values()) == [
+        (probe.draws, probe.failures) for probe in end.probes
+    ]
     for error in (KeyboardInterrupt, RuntimeError):
 
         def broken(size, stage, number, error=error):
@@ -287,7 +395,10 @@ def test_reports_count_up_and_what_a_trial_raises_passes_through():
             found(broken)
 
 
-@pytest.mark.parametrize("wrong", [{"delta": 0.0}, {"delta": 1.0}, {"alpha": 0.0}, {"alpha": 0.6}, {"eps": 0.0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"delta": 0.0}, {"delta": 1.0}, {"alpha": 0.0}, {"alpha": 0.6}, {"eps": 0.0}],
+)
 def test_settings_that_mean_nothing_are_refused(wrong):
     options = {"eps": 0.1, "delta": DELTA, "alpha": ALPHA} | wrong
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -299,28 +410,44 @@ def test_the_limit_is_kept_and_no_work_is_done_for_what_cannot_end(compiling):
     """The work of a draw is in proportion to the size, and the first is more; the whole takes about 300."""
     spent = {}
     for most in (-5, 0, 1, 5, 20, 80, 180, 250, 400, 1000, 1e6):
-        end = found(lognormal(3, 0.1)[0], 4, most=most, work=lambda size, first: size / 1000 + compiling * first)
+        end = found(
+            lognormal(3, 0.1)[0],
+            4,
+            most=most,
+            work=lambda size, first: size / 1000 + compiling * first,
+        )
         drawn = collections.Counter()
         for probe in end.probes:
             drawn[probe.size] += probe.draws
-        spent[most] = sum(size * draws / 1000 + compiling for size, draws in drawn.items())
+        spent[most] = sum(
+            size * draws / 1000 + compiling for size, draws in drawn.items()
+        )
         assert spent[most] <= max(most, 0) + 1e-9
         assert end.stopped == ("out of work" if end.size is None else "")
-    assert end.size is not None and found(lognormal(3, 0.1)[0], smallest=4).size == end.size
+    assert (
+        end.size is not None
+        and found(lognormal(3, 0.1)[0], smallest=4).size == end.size
+    )
     assert spent[1e6] == spent[1000] > 150 and spent[0] == 0
-    assert spent[80] < 30 + 8 * compiling  # the search sees that 158 draws of such a size take more
+    assert (
+        spent[80] < 30 + 8 * compiling
+    )  # the search sees that 158 draws of such a size take more
 
 
 def test_a_search_that_is_short_of_work_certifies_what_it_has():
     """Every size is good and takes the same: from the top down, a few sizes can be tried only."""
-    end = found(lambda *_: 0.09, 1, 2**20, most=200.0, start=2**20, work=lambda size, first: 1.0)
+    end = found(
+        lambda *_: 0.09, 1, 2**20, most=200.0, start=2**20, work=lambda size, first: 1.0
+    )
     assert end.stopped == "" and 1 < end.size < 2**20
 
 
 def test_one_size_is_certified_refuted_or_left_open():
     def tried(every, most=math.inf):
         """Return the limit of an attempt in which one draw of so many fails, and all that was drawn."""
-        drawn = one_size(lambda size, stage, number: float(number % every == 1), 0.1, most)
+        drawn = one_size(
+            lambda size, stage, number: float(number % every == 1), 0.1, most
+        )
         with contextlib.nullcontext() if most == math.inf else pytest.raises(OutOfTime):
             return attempt(drawn, 40, 1, DELTA, ALPHA, patient=True), drawn.probes()
         return None, drawn.probes()
@@ -330,7 +457,10 @@ def test_one_size_is_certified_refuted_or_left_open():
     low, high = sequential.binomial_limits(good.failures, good.draws, ALPHA)
     assert low < 1 / 60 < high == pytest.approx(upper)
     upper, (bad,) = tried(3)
-    assert upper is None and sequential.binomial_limits(bad.failures, bad.draws, ALPHA)[0] > DELTA
+    assert (
+        upper is None
+        and sequential.binomial_limits(bad.failures, bad.draws, ALPHA)[0] > DELTA
+    )
     upper, (edge,) = tried(20)
     assert upper is None and edge.draws > 500
     assert tried(60, 150.0) == (None, ())  # 158 of them take too much

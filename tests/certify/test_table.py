@@ -16,7 +16,14 @@ import numpy as np
 import pytest
 from support.odd_files import archive, declared, one_line, patched, write
 
-from proofs_check.certify import _cells, _files, _table, from_array, open_table, rows_for
+from proofs_check.certify import (
+    _cells,
+    _files,
+    _table,
+    from_array,
+    open_table,
+    rows_for,
+)
 from proofs_check.certify._cells import parsed
 from proofs_check.engine.reading import DataError, plain
 
@@ -32,7 +39,9 @@ def everything(table, dtype="float64"):
     return table.take(np.arange(table.rows), dtype)
 
 
-@pytest.mark.parametrize("kind", ["npy", "fortran", "npz", "csv", "tab", "parquet", "array", "jax"])
+@pytest.mark.parametrize(
+    "kind", ["npy", "fortran", "npz", "csv", "tab", "parquet", "array", "jax"]
+)
 def test_every_source_gives_the_same_table(tmp_path, rng, kind):
     X = rng.normal(size=(50, 3)).astype(np.float32)
     path = tmp_path / f"x.{ {'fortran': 'npy', 'tab': 'csv'}.get(kind, kind) }"
@@ -56,11 +65,15 @@ def test_every_source_gives_the_same_table(tmp_path, rng, kind):
     assert (table.rows, table.dim, table.names) == (50, 3, ("x1", "x2", "x3"))
     assert np.array_equal(everything(table), X.astype(np.float64))
     assert table.labels is None and table.label_names == () and not table.standardized
-    assert np.array_equal(table.mean, np.zeros(3)) and np.array_equal(table.scale, np.ones(3))
+    assert np.array_equal(table.mean, np.zeros(3)) and np.array_equal(
+        table.scale, np.ones(3)
+    )
     assert table.duplicate_rows == 0 and table.notes == [] and table.left_out == {}
 
 
-@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int16, np.uint64, np.float16, ">f4", np.longdouble])
+@pytest.mark.parametrize(
+    "dtype", [bool, np.uint8, np.int16, np.uint64, np.float16, ">f4", np.longdouble]
+)
 def test_every_real_type_is_a_table(tmp_path, dtype):
     X = np.array([[0, 1], [1, 0], [1, 1]]).astype(dtype)
     np.save(tmp_path / "x.npy", X)
@@ -91,7 +104,9 @@ def test_an_array_that_is_no_table_is_refused(X, words):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("offset", [0.0, 1e9])
-def test_columns_are_standardised_in_double_precision_across_blocks(rng, monkeypatch, order, offset):
+def test_columns_are_standardised_in_double_precision_across_blocks(
+    rng, monkeypatch, order, offset
+):
     monkeypatch.setattr(_table, "CELLS", 3 * 64)  # 64 rows a block
     noise = rng.normal(size=(1000, 3)) * [1, 10, 0.1]
     X = np.array(np.concatenate([noise, noise + 3]) + offset, order=order)
@@ -99,24 +114,32 @@ def test_columns_are_standardised_in_double_precision_across_blocks(rng, monkeyp
     table = from_array(X, standardize=True)
     # The spacing of doubles near the offset is what is lost, and nothing more.
     lost = np.spacing(offset) + 1e-13
-    exact = [[int(v * 2**20) for v in column] for column in (X - offset).T]  # whole numbers, so that sums are exact
+    exact = [
+        [int(v * 2**20) for v in column] for column in (X - offset).T
+    ]  # whole numbers, so that sums are exact
     mean = np.array([sum(column) / len(column) / 2**20 for column in exact])
     assert np.allclose(table.mean - offset, mean, rtol=0, atol=1e-6)
     assert np.allclose(table.scale, (X - offset).std(axis=0), rtol=1e3 * lost)
     points = everything(table)
-    assert np.abs(points.mean(axis=0)).max() < 1e-5 and np.allclose(points.std(axis=0), 1, rtol=1e-5)
+    assert np.abs(points.mean(axis=0)).max() < 1e-5 and np.allclose(
+        points.std(axis=0), 1, rtol=1e-5
+    )
     assert np.array_equal(X, before)
 
 
 def test_the_cast_to_single_precision_comes_after_standardising(rng):
     X = rng.normal(size=(500, 2)) + 1e9
     table = from_array(X, standardize=True)
-    assert np.array_equal(everything(table, "float32"), everything(table).astype(np.float32))
+    assert np.array_equal(
+        everything(table, "float32"), everything(table).astype(np.float32)
+    )
     assert len(np.unique(everything(table, "float32"))) > 990
 
 
 @pytest.mark.parametrize("standardize", [False, True])
-def test_rows_come_in_the_order_asked_for_and_blocks_in_their_own(rng, monkeypatch, standardize):
+def test_rows_come_in_the_order_asked_for_and_blocks_in_their_own(
+    rng, monkeypatch, standardize
+):
     monkeypatch.setattr(_table, "CELLS", 40)
     X = rng.normal(size=(101, 4))
     X[[7, 50]] = np.nan
@@ -125,7 +148,9 @@ def test_rows_come_in_the_order_asked_for_and_blocks_in_their_own(rng, monkeypat
     expected = (clean - table.mean) / table.scale
     indices = np.array([98, 0, 7, 7, 51, 3] * 5)
     assert np.array_equal(table.take(indices, "float64"), expected[indices])
-    assert np.array_equal(table.take(jnp.arange(3), jnp.float32), expected[:3].astype(np.float32))
+    assert np.array_equal(
+        table.take(jnp.arange(3), jnp.float32), expected[:3].astype(np.float32)
+    )
     assert table.take(np.array([], np.int64), "float32").shape == (0, 3)
     blocks = list(table.blocks(37, "float64"))
     assert [len(block) for block in blocks] == [37, 37, 25]
@@ -159,17 +184,30 @@ def test_rows_of_a_key_are_uniform():
     # 3,000 draws of 3 out of 10: each row is there 900 times, with standard deviation 25. A bound of 5 of them fails
     # for some row with probability below 1e-5.
     keys = jax.random.split(jax.random.key(5), 3000)
-    times = np.bincount(np.concatenate([rows_for(key, 10, 3) for key in keys]), minlength=10)
+    times = np.bincount(
+        np.concatenate([rows_for(key, 10, 3) for key in keys]), minlength=10
+    )
     assert np.abs(times - 900).max() < 5 * np.sqrt(3000 * 0.3 * 0.7)
 
 
 def test_text_is_left_out_and_named(tmp_path):
-    path = write(tmp_path / "x.csv", "size,colour,empty\n1,red,\n2,blue,NA\n4,red,null\n")
+    path = write(
+        tmp_path / "x.csv", "size,colour,empty\n1,red,\n2,blue,NA\n4,red,null\n"
+    )
     table = open_table(path)
     assert table.names == ("size",) and everything(table).tolist() == [[1], [2], [4]]
-    assert table.left_out == {"colour": "holds text, such as 'red'", "empty": "holds no number"}
-    assert table.notes == ["2 columns are left out, since no cell there is a number: 'colour', 'empty'."]
-    refused(lambda: open_table(path, columns=["colour"]), "no column holds a number", "'colour' holds text")
+    assert table.left_out == {
+        "colour": "holds text, such as 'red'",
+        "empty": "holds no number",
+    }
+    assert table.notes == [
+        "2 columns are left out, since no cell there is a number: 'colour', 'empty'."
+    ]
+    refused(
+        lambda: open_table(path, columns=["colour"]),
+        "no column holds a number",
+        "'colour' holds text",
+    )
 
 
 HOLES = "a,b,c\n1,2,x\n,4,1\nNaN,n/a,2\n5,inf,3\n7,8,4\n9,1_0,5\n10,11,oops\n12,13,14\n"
@@ -192,9 +230,14 @@ def test_missing_cells_are_an_error_that_counts_them(tmp_path):
 def test_rows_with_missing_cells_are_dropped_and_counted(tmp_path):
     table = open_table(write(tmp_path / "x.csv", HOLES), missing="drop")
     assert everything(table).tolist() == [[7, 8, 4], [12, 13, 14]]
-    assert len(table.notes) == 1 and table.notes[0].startswith("6 of 8 rows are left out")
+    assert len(table.notes) == 1 and table.notes[0].startswith(
+        "6 of 8 rows are left out"
+    )
     path = write(tmp_path / "y.csv", "a,b\n1,\n,2\n3,4\n")
-    refused(lambda: open_table(path, missing="drop"), "only 1 of 3 rows hold a number in every column")
+    refused(
+        lambda: open_table(path, missing="drop"),
+        "only 1 of 3 rows hold a number in every column",
+    )
 
 
 def test_statistics_are_those_of_the_rows_that_are_left(rng):
@@ -203,15 +246,23 @@ def test_statistics_are_those_of_the_rows_that_are_left(rng):
     table = from_array(X, missing="drop", standardize=True)
     clean = np.delete(X, [10, 20], axis=0)[:, :2]
     assert table.rows == 298 and table.left_out == {"x3": "holds no number"}
-    assert np.allclose(table.mean, clean.mean(axis=0)) and np.allclose(table.scale, clean.std(axis=0))
+    assert np.allclose(table.mean, clean.mean(axis=0)) and np.allclose(
+        table.scale, clean.std(axis=0)
+    )
 
 
 def test_constant_columns_are_left_out(rng):
     X = rng.normal(size=(100, 4))
     X[:, 1], X[:, 3] = 0.1, np.where(np.arange(100) == 5, np.nan, 1e6)
     table = from_array(X, missing="drop", names=["a", "b", "c", "d"])
-    assert table.names == ("a", "c") and table.left_out == {"b": "holds one value, 0.1", "d": "holds one value, 1e+06"}
-    assert table.notes[-1] == "2 columns are left out, since all cells are equal: 'b', 'd'."
+    assert table.names == ("a", "c") and table.left_out == {
+        "b": "holds one value, 0.1",
+        "d": "holds one value, 1e+06",
+    }
+    assert (
+        table.notes[-1]
+        == "2 columns are left out, since all cells are equal: 'b', 'd'."
+    )
     assert np.array_equal(everything(table), np.delete(X, 5, axis=0)[:, [0, 2]])
 
 
@@ -220,7 +271,9 @@ def test_two_neighbouring_doubles_are_no_constant():
     X[500] = np.nextafter(1e9, 2e9)
     table = from_array(X, standardize=True)
     assert table.dim == 1 and np.isfinite(everything(table)).all()
-    assert table.scale[0] == pytest.approx(np.spacing(1e9) * np.sqrt(1000) / 1001, rel=0.5)
+    assert table.scale[0] == pytest.approx(
+        np.spacing(1e9) * np.sqrt(1000) / 1001, rel=0.5
+    )
 
 
 @pytest.mark.parametrize("rows_at_once", [2**24, 300])
@@ -232,7 +285,10 @@ def test_duplicate_rows_are_counted(rng, monkeypatch, rows_at_once):
     exact = 1000 - len({tuple(row) for row in X.tolist()})
     assert 700 < exact < 1000
     table = from_array(X)
-    assert table.duplicate_rows == exact and f"{exact} of 1,000 rows equal an earlier row." in table.notes
+    assert (
+        table.duplicate_rows == exact
+        and f"{exact} of 1,000 rows equal an earlier row." in table.notes
+    )
     assert from_array(X, columns=["1"]).duplicate_rows == 996
 
 
@@ -242,13 +298,20 @@ def test_hashes_keep_small_numbers_apart():
     grids = np.meshgrid(*[values] * 6)
     block = np.stack([grid.ravel() for grid in grids])
     assert len(np.unique(_table.hashes_of(block))) == 9**6
-    assert len(np.unique(_table.hashes_of(np.arange(500_000, dtype=float)[None]))) == 500_000
+    assert (
+        len(np.unique(_table.hashes_of(np.arange(500_000, dtype=float)[None])))
+        == 500_000
+    )
 
 
 def test_scales_are_compared_unless_standardised(rng):
     X = rng.normal(size=(200, 3)) * [1, 5000, 20]
     (note,) = from_array(X, names=["age", "pay", "size"]).notes
-    assert "column 'pay'" in note and "that of 'age'" in note and "standardize=True" in note
+    assert (
+        "column 'pay'" in note
+        and "that of 'age'" in note
+        and "standardize=True" in note
+    )
     assert from_array(X, standardize=True).notes == []
     assert from_array(X * [1, 0.1, 1]).notes == []
 
@@ -257,13 +320,18 @@ def test_what_single_precision_cannot_hold_is_said(rng):
     near = rng.normal(size=(100, 1))
     (note,) = from_array(near + 1e8).notes
     assert "'x1'" in note and "single precision rounds away" in note
-    assert from_array(near + 1e8, standardize=True).notes == [] and from_array(near + 1e3).notes == []
+    assert (
+        from_array(near + 1e8, standardize=True).notes == []
+        and from_array(near + 1e3).notes == []
+    )
     (note,) = from_array(near * 1e25).notes
     assert "overflow in single precision" in note
     table = from_array(near * 1e40)
     assert everything(table).shape == (100, 1)
     refused(lambda: everything(table, "float32"), "do not fit into float32")
-    assert np.isfinite(everything(from_array(near * 1e40, standardize=True), "float32")).all()
+    assert np.isfinite(
+        everything(from_array(near * 1e40, standardize=True), "float32")
+    ).all()
 
 
 def test_outliers_are_counted_and_kept(rng):
@@ -288,7 +356,10 @@ def test_columns_are_chosen_by_name_number_and_range(tmp_path):
         assert open_table(path, columns=columns).left_out == {}
         assert open_table(path, columns=columns).names == names
     for columns, words in (
-        (["z"], "there is no column named 'z'; the columns are 'a', 'b', 'c', 'd-e', 'f'"),
+        (
+            ["z"],
+            "there is no column named 'z'; the columns are 'a', 'b', 'c', 'd-e', 'f'",
+        ),
         (["9"], "there is no column 9; columns are numbered from 1 to 5"),
         (["0"], "there is no column 0"),
         (["3-2"], "there is no column 3-2"),
@@ -302,18 +373,29 @@ def test_columns_are_chosen_by_name_number_and_range(tmp_path):
 def test_a_first_row_with_a_number_is_data(tmp_path):
     path = write(tmp_path / "x.csv", "1,b\n2,3\n4,5\n")
     refused(lambda: open_table(path), "1 of 3 rows", "'x2': 1 with text such as 'b'")
-    refused(lambda: open_table(path, columns=["b"]), "no column named 'b'", "the file has no header")
+    refused(
+        lambda: open_table(path, columns=["b"]),
+        "no column named 'b'",
+        "the file has no header",
+    )
     path = write(tmp_path / "y.csv", "NA,NA\n2,3\n4,5\n")
-    assert open_table(path, missing="drop").rows == 2  # a row of missing cells is no header
+    assert (
+        open_table(path, missing="drop").rows == 2
+    )  # a row of missing cells is no header
 
 
 def test_names_are_distinct_short_and_printable(tmp_path):
-    path = write(tmp_path / "x.csv", f"a,a,a (2),{'n' * 500},\x1b[31m\u202e,\n1,2,3,4,5,6\n2,3,4,5,6,8\n")
+    path = write(
+        tmp_path / "x.csv",
+        f"a,a,a (2),{'n' * 500},\x1b[31m\u202e,\n1,2,3,4,5,6\n2,3,4,5,6,8\n",
+    )
     table = open_table(path)
     assert table.names[:3] == ("a", "a (3)", "a (2)")
     assert len(set(table.names)) == 6 and len(table.names[3]) == 100
     assert table.names[4] == "\ufffd[31m\ufffd" and table.names[5] == "x6"
-    assert table.notes == ["Several columns have the same name; the later ones are numbered: 'a'."]
+    assert table.notes == [
+        "Several columns have the same name; the later ones are numbered: 'a'."
+    ]
     assert plain("a\nb\u2028" + "c" * 200) == "a\ufffdb\ufffd" + "c" * 95 + "…"
 
 
@@ -321,13 +403,26 @@ def test_labels_are_classes_and_no_coordinate(tmp_path):
     path = write(tmp_path / "x.csv", "a,kind,b\n1,red,2\n3, blue,4\n5,red,7\n")
     for labels in ("kind", "2"):
         table = open_table(path, labels=labels)
-        assert table.names == ("a", "b") and table.labels.tolist() == [1, 0, 1] and table.labels.dtype == np.int32
-        assert table.label_names == ("blue", "red") and table.left_out == {"kind": "holds the labels"}
+        assert (
+            table.names == ("a", "b")
+            and table.labels.tolist() == [1, 0, 1]
+            and table.labels.dtype == np.int32
+        )
+        assert table.label_names == ("blue", "red") and table.left_out == {
+            "kind": "holds the labels"
+        }
     path = write(tmp_path / "y.csv", "a,k\n1,10\n2,9\n3,10.0\n4,\n")
-    refused(lambda: open_table(path, labels="k"), "1 of 4 rows", "'k' (the labels): 1 missing")
+    refused(
+        lambda: open_table(path, labels="k"),
+        "1 of 4 rows",
+        "'k' (the labels): 1 missing",
+    )
     table = open_table(path, labels="k", missing="drop")
     assert table.label_names == ("9", "10") and table.labels.tolist() == [1, 0, 1]
-    refused(lambda: open_table(path, labels="1-2"), "'1-2' names several columns, and the labels are one")
+    refused(
+        lambda: open_table(path, labels="1-2"),
+        "'1-2' names several columns, and the labels are one",
+    )
     refused(lambda: open_table(path, columns=["k"], labels="k"), "no column is chosen")
 
 
@@ -341,13 +436,20 @@ def test_labels_of_an_array(rng):
     X = rng.normal(size=(60, 3))
     X[:, 2] = np.arange(60) % 3
     table = from_array(X, labels="3")
-    assert table.dim == 2 and table.labels.tolist() == X[:, 2].tolist() and table.label_names == ("0", "1", "2")
+    assert (
+        table.dim == 2
+        and table.labels.tolist() == X[:, 2].tolist()
+        and table.label_names == ("0", "1", "2")
+    )
     big = 2**60 + np.arange(60) % 2  # these are one number in double precision
     assert from_array(X, labels=big).label_names == (str(2**60), str(2**60 + 1))
     assert from_array(X, labels=X[:, 2] == 0).label_names == ("False", "True")
     assert from_array(X, labels=np.array([b"u", b"v"] * 30)).label_names == ("u", "v")
     assert "are they classes?" in from_array(X, labels=np.arange(60) / 7).notes[-1]
-    refused(lambda: from_array(X, labels=np.arange(59)), "the labels 'labels' have shape (59,), and X has 60 row(s)")
+    refused(
+        lambda: from_array(X, labels=np.arange(59)),
+        "the labels 'labels' have shape (59,), and X has 60 row(s)",
+    )
     refused(lambda: from_array(X, labels=np.ones(60) * 1j), "type complex128")
 
 
@@ -366,7 +468,11 @@ def test_y_of_an_archive_is_the_labels_where_it_can_be(tmp_path, rng):
     ):
         np.savez(path, X=X, y=wrong)
         table = open_table(path)
-        assert table.labels is None and words in table.notes[0] and table.notes[0].startswith("The array y is not used")
+        assert (
+            table.labels is None
+            and words in table.notes[0]
+            and table.notes[0].startswith("The array y is not used")
+        )
         refused(lambda: open_table(path, labels="y"))
 
 
@@ -374,13 +480,17 @@ def test_only_the_first_rows_are_used(tmp_path, rng):
     X = rng.normal(size=(40, 2))
     X[30] = np.nan
     np.save(tmp_path / "x.npy", X)
-    assert open_table(tmp_path / "x.npy", rows=10).notes == ["Only the first 10 of 40 rows are used."]
+    assert open_table(tmp_path / "x.npy", rows=10).notes == [
+        "Only the first 10 of 40 rows are used."
+    ]
     path = write(tmp_path / "x.csv", "1,2\n3,4\n5,6\n")
     table = open_table(path, rows=2)
     assert table.rows == 2 and table.notes == ["Only the first 2 rows are used."]
     assert open_table(path, rows=3).notes == open_table(path, rows=4).notes == []
     refused(lambda: open_table(path, rows=1), "rows must be at least 2")
-    refused(lambda: open_table(path, missing="keep"), 'missing must be "error" or "drop"')
+    refused(
+        lambda: open_table(path, missing="keep"), 'missing must be "error" or "drop"'
+    )
 
 
 def test_parquet(tmp_path, rng):
@@ -399,23 +509,42 @@ def test_parquet(tmp_path, rng):
     refused(lambda: open_table(path), "1 of 4 rows", "'b': 1 missing")
     table = open_table(path, labels="kind", missing="drop")
     assert table.names == ("a", "b")
-    assert table.left_out["flag"] == "holds one value, 1" and "1970-01-01" in table.left_out["when"]
-    assert everything(table).tolist() == [[1, 0.5], [3, 1.5], [4, 7.5]] and table.label_names == ("u", "v")
-    assert open_table(path, columns=["a"], rows=2).notes == ["Only the first 2 of 4 rows are used."]
-    twice = arrow.Table.from_arrays([columns["a"], columns["kind"], columns["a"]], names=["a", "k", "a"])
+    assert (
+        table.left_out["flag"] == "holds one value, 1"
+        and "1970-01-01" in table.left_out["when"]
+    )
+    assert everything(table).tolist() == [
+        [1, 0.5],
+        [3, 1.5],
+        [4, 7.5],
+    ] and table.label_names == ("u", "v")
+    assert open_table(path, columns=["a"], rows=2).notes == [
+        "Only the first 2 of 4 rows are used."
+    ]
+    twice = arrow.Table.from_arrays(
+        [columns["a"], columns["kind"], columns["a"]], names=["a", "k", "a"]
+    )
     parquet.write_table(twice, path)
     table = open_table(path)
-    assert table.columns == ("a", "k", "a (2)") and table.left_out["a (2)"] == "equals 'a'"
+    assert (
+        table.columns == ("a", "k", "a (2)") and table.left_out["a (2)"] == "equals 'a'"
+    )
     assert open_table(path, keep=["3"]).names == ("a", "a (2)")
     assert open_table(path, labels="k").labels.tolist() == [0, 1, 0, 1]
     whole = path.read_bytes()
     for broken in (whole[:-9], whole[: len(whole) // 2], b"PAR1" + bytes(40) + b"PAR1"):
-        refused(lambda broken=broken: open_table(write(path, broken)), "x.parquet: cannot be read")
+        refused(
+            lambda broken=broken: open_table(write(path, broken)),
+            "x.parquet: cannot be read",
+        )
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    refused(lambda: open_table(write(tmp_path / "x.parquet", "PAR1")), "jaxkern-verified[check]")
+    refused(
+        lambda: open_table(write(tmp_path / "x.parquet", "PAR1")),
+        "jaxkern-verified[check]",
+    )
 
 
 # Odd tables, each as a CSV file and as DataFrames: what became coordinates, or the sentence with the flag to pass
@@ -475,33 +604,63 @@ def test_odd_tables_have_no_odd_coordinates_or_name_the_flag(tmp_path, name, kin
         refused(read, expected[kind != "csv"])
         return
     table = read()
-    assert table.names == expected and any(note.startswith(SAID.get(name, "")) for note in (*table.notes, ""))
-    values = {n: [parsed(str(cell))[0] for cell in column] for n, column in columns.items() if n in expected}
-    exact = np.array([row for row in zip(*values.values(), strict=True) if np.isfinite(row).all()])
+    assert table.names == expected and any(
+        note.startswith(SAID.get(name, "")) for note in (*table.notes, "")
+    )
+    values = {
+        n: [parsed(str(cell))[0] for cell in column]
+        for n, column in columns.items()
+        if n in expected
+    }
+    exact = np.array(
+        [row for row in zip(*values.values(), strict=True) if np.isfinite(row).all()]
+    )
     assert np.array_equal(everything(table), exact)
     assert set(table.columns) == set(columns) == set(table.names) | set(table.left_out)
 
 
 def test_an_error_names_the_argument_in_python():
-    frame = pytest.importorskip("pandas").DataFrame({"id": [3, 5, 8], "Species": [0, 1, 1], "a": [1.5, 2, 7]})
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"id": [3, 5, 8], "Species": [0, 1, 1], "a": [1.5, 2, 7]}
+    )
     words = "pass exclude=['id'] and labels='Species' for classes or target='Species', or keep=['id', 'Species'] to"
     refused(lambda: from_array(frame), "X: columns look", words)
-    table = from_array(frame, labels=np.array(["u", "v", "v"], object), keep=["id"], exclude=["Species"])
+    table = from_array(
+        frame,
+        labels=np.array(["u", "v", "v"], object),
+        keep=["id"],
+        exclude=["Species"],
+    )
     assert table.names == ("id", "a") and table.label_names == ("u", "v")
-    refused(lambda: from_array(frame, keep=["id"], labels="id"), "'id' cannot be kept, since it holds the labels")
+    refused(
+        lambda: from_array(frame, keep=["id"], labels="id"),
+        "'id' cannot be kept, since it holds the labels",
+    )
     refused(lambda: from_array(frame, names=["p", "q", "r"]), "a DataFrame has its own")
-    mixed = pytest.importorskip("pandas").DataFrame({"a": [1, "5%", None, 4.5], "b": [1, 2, 4, 7]})
-    assert everything(from_array(mixed, missing="drop")).tolist() == [[1, 1], [0.05, 2], [4.5, 7]]
+    mixed = pytest.importorskip("pandas").DataFrame(
+        {"a": [1, "5%", None, 4.5], "b": [1, 2, 4, 7]}
+    )
+    assert everything(from_array(mixed, missing="drop")).tolist() == [
+        [1, 1],
+        [0.05, 2],
+        [4.5, 7],
+    ]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_table_that_does_not_fit_is_read_by_way_of_a_file(tmp_path, rng, monkeypatch, kind):
+def test_a_table_that_does_not_fit_is_read_by_way_of_a_file(
+    tmp_path, rng, monkeypatch, kind
+):
     X, path = rng.normal(size=(3000, 4)).round(4), tmp_path / f"x.{kind}"
     if kind == "csv":
         np.savetxt(path, X, delimiter=",", header="a,b,c,kind", comments="")
     else:
-        arrow, parquet = (pytest.importorskip(f"pyarrow{part}") for part in ("", ".parquet"))
-        parquet.write_table(arrow.table(dict(zip(["a", "b", "c", "kind"], X.T, strict=True))), path)
+        arrow, parquet = (
+            pytest.importorskip(f"pyarrow{part}") for part in ("", ".parquet")
+        )
+        parquet.write_table(
+            arrow.table(dict(zip(["a", "b", "c", "kind"], X.T, strict=True))), path
+        )
     asked = {"columns": ["1-3"], "labels": "kind", "rows": 2900}
     expected = open_table(path, **asked)
     monkeypatch.setattr(_cells, "memory", lambda: 40_000)
@@ -509,9 +668,17 @@ def test_a_table_that_does_not_fit_is_read_by_way_of_a_file(tmp_path, rng, monke
     monkeypatch.setattr(_files, "_NUMBERS_AT_ONCE", 2**9)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     table = open_table(path, **asked)
-    assert isinstance(table._view.array.base.base.obj, mmap.mmap) and os.listdir(tmp_path) == [path.name]
-    assert np.array_equal(everything(table), everything(expected)) and np.array_equal(table.labels, expected.labels)
-    assert (table.names, table.notes, table.left_out) == (expected.names, expected.notes, expected.left_out)
+    assert isinstance(table._view.array.base.base.obj, mmap.mmap) and os.listdir(
+        tmp_path
+    ) == [path.name]
+    assert np.array_equal(everything(table), everything(expected)) and np.array_equal(
+        table.labels, expected.labels
+    )
+    assert (table.names, table.notes, table.left_out) == (
+        expected.names,
+        expected.notes,
+        expected.left_out,
+    )
 
 
 @pytest.mark.parametrize(
@@ -519,8 +686,16 @@ def test_a_table_that_does_not_fit_is_read_by_way_of_a_file(tmp_path, rng, monke
     [
         ("x.npy", "", "is empty"),
         ("x.npy", b"\x93NUMPY\x01\x00v\x00{'descr'", "cannot be read as .npy"),
-        ("x.npy", b"\x93NUMPY\x01\x00\x08\x00{'(\n'': ", "cannot be read as .npy"),  # an error of the tokenizer
-        ("x.npy", declared((10**6, 10)), "is cut off; it declares 80,000,000 bytes of numbers and holds 0"),
+        (
+            "x.npy",
+            b"\x93NUMPY\x01\x00\x08\x00{'(\n'': ",
+            "cannot be read as .npy",
+        ),  # an error of the tokenizer
+        (
+            "x.npy",
+            declared((10**6, 10)),
+            "is cut off; it declares 80,000,000 bytes of numbers and holds 0",
+        ),
         ("x.npy", declared((10**30, 10**30), content=bytes(64)), "is cut off"),
         ("x.npy", declared((-4, -2), content=bytes(64)), "shape (-4, -2)"),
         ("x.npy", declared((0, 3)), "0 row(s)"),
@@ -551,7 +726,11 @@ def test_an_archive_that_would_unpack_to_far_more_than_its_length_is_refused(tmp
     path = archive(tmp_path / "x.npz", [("X.npy", zeros)], zipfile.ZIP_DEFLATED)
     # The directory of the archive claims what the array claims: 4 GiB minus a little from some kilobytes.
     patched(path, 24, (2**32 - 2).to_bytes(4, "little"))
-    refused(lambda: open_table(path), "declares 4,294,967,294 bytes of numbers in a file of", "not unpacked")
+    refused(
+        lambda: open_table(path),
+        "declares 4,294,967,294 bytes of numbers in a file of",
+        "not unpacked",
+    )
 
 
 def test_what_is_no_file_is_refused(tmp_path):
@@ -598,13 +777,21 @@ print(table.rows, table.dim, table.duplicate_rows, max(found) - found[0])
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured on Linux")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="memory is measured on Linux"
+)
 def test_a_mapped_table_is_not_read_into_memory(tmp_path, rng):
     """80 MB of noise and two twins on disk, 160 MB as float64. Blocks take a few times 8 MiB, hashes 8 MB twice."""
     X, path = rng.standard_normal((1_000_000, 20), dtype=np.float32), tmp_path / "x.npy"
     X[-1] = X[7] = X[0]
     np.save(path, X)
-    done = subprocess.run([sys.executable, "-c", MEASURE, path], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, path],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
     *shape, mebibytes = done.stdout.split()
     assert shape == ["1000000", "20", "2"] and float(mebibytes) < 48
 
@@ -617,8 +804,12 @@ def test_reading_ends_with_the_time(name, tmp_path):
     elif name.endswith("csv"):
         np.savetxt(path, X, delimiter=",")
     else:
-        arrow, parquet = (pytest.importorskip(f"pyarrow{part}") for part in ("", ".parquet"))
-        parquet.write_table(arrow.table({f"x{i}": column for i, column in enumerate(X.T)}), path)
+        arrow, parquet = (
+            pytest.importorskip(f"pyarrow{part}") for part in ("", ".parquet")
+        )
+        parquet.write_table(
+            arrow.table({f"x{i}": column for i, column in enumerate(X.T)}), path
+        )
     assert open_table(path, until=time.monotonic() + 1e9).rows == 4
     with pytest.raises(DataError, match="the time ended before all of it was read"):
         open_table(path, until=0.0)

@@ -10,7 +10,15 @@ import pytest
 
 from jaxkern import features
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import _certify, _clock, _facts, _plan, _trials, certify, from_array
+from proofs_check.certify import (
+    _certify,
+    _clock,
+    _facts,
+    _plan,
+    _trials,
+    certify,
+    from_array,
+)
 from proofs_check.report.certificate_document import find_fault
 
 ROWS, COMPILING = 1_100, 3.0
@@ -54,9 +62,17 @@ class Goal:
 
 @pytest.mark.parametrize(
     ("rate", "minutes", "least"),
-    [(1e-8, 20, 8), (1e-8, 1, 0), (1 / WHOLE, 1, 0), (30 / WHOLE, 1, 0), (100 / WHOLE, 1, 0)],
+    [
+        (1e-8, 20, 8),
+        (1e-8, 1, 0),
+        (1 / WHOLE, 1, 0),
+        (30 / WHOLE, 1, 0),
+        (100 / WHOLE, 1, 0),
+    ],
 )
-def test_time_is_kept_whatever_steps_take(rate, minutes, least, monkeypatch, own_precision):
+def test_time_is_kept_whatever_steps_take(
+    rate, minutes, least, monkeypatch, own_precision
+):
     """From steps of no time to ones of which one on all rows takes longer than the limit."""
     machine = Machine(rate)
     ticking = types.SimpleNamespace(monotonic=machine.clock, perf_counter=machine.clock)
@@ -64,7 +80,10 @@ def test_time_is_kept_whatever_steps_take(rate, minutes, least, monkeypatch, own
         monkeypatch.setattr(module, "time", ticking)
     monkeypatch.setattr(_certify, "_goal", lambda *_: Goal(machine))
     points = np.random.default_rng(0).standard_normal((ROWS, 2))
-    table, phi = from_array(points), features.paired_fourier(jax.random.key(0), Gaussian(1.0), 2, num_frequencies=4)
+    table, phi = (
+        from_array(points),
+        features.paired_fourier(jax.random.key(0), Gaussian(1.0), 2, num_frequencies=4),
+    )
     take, eigen = type(table).take, _facts.scipy.linalg.eigvalsh
 
     def taking(self, indices, dtype, **more):
@@ -81,12 +100,27 @@ def test_time_is_kept_whatever_steps_take(rate, minutes, least, monkeypatch, own
         return phi
 
     monkeypatch.setattr(type(table), "take", taking)
-    monkeypatch.setattr(_facts, "scipy", types.SimpleNamespace(linalg=types.SimpleNamespace(eigvalsh=eigvalsh)))
+    monkeypatch.setattr(
+        _facts,
+        "scipy",
+        types.SimpleNamespace(linalg=types.SimpleNamespace(eigvalsh=eigvalsh)),
+    )
     monkeypatch.setattr(_trials.Trials, "draw", draw)
-    found = certify(jax.random.key(0), table, delta=0.3, confidence=0.9, time=minutes, lengthscale=1.0)
+    found = certify(
+        jax.random.key(0),
+        table,
+        delta=0.3,
+        confidence=0.9,
+        time=minutes,
+        lengthscale=1.0,
+    )
     assert find_fault(found.document) == ""
     assert machine.now <= 1.5 * 60 * minutes + COMPILING
-    certified = {entry["map"] for entry in found.document["maps"] if entry["status"] == "certified"}
+    certified = {
+        entry["map"]
+        for entry in found.document["maps"]
+        if entry["status"] == "certified"
+    }
     assert len(certified) >= least
 
 
@@ -100,7 +134,9 @@ def test_rows_that_a_step_can_afford_are_told_by_a_few(monkeypatch):
     assert _clock.affordable(step, 256, 0.0) == 256 and machine.now == 0
     assert _clock.affordable(step, 10_000, 0.0) == 256 and machine.now == 0
     assert _clock.affordable(step, 10_000, 100.0) == pytest.approx(10_000, abs=2)
-    assert machine.now == pytest.approx(2 * (256**2 + 1024**2) * 1e-6 + 2 * COMPILING)  # which a step does not take
+    assert machine.now == pytest.approx(
+        2 * (256**2 + 1024**2) * 1e-6 + 2 * COMPILING
+    )  # which a step does not take
     assert _clock.affordable(step, 10_000, 25.0) == pytest.approx(5_000, abs=2)
     assert _clock.affordable(step, 10_000, 1e-9) == 256
 
@@ -108,12 +144,18 @@ def test_rows_that_a_step_can_afford_are_told_by_a_few(monkeypatch):
 def test_what_was_not_looked_at_in_time_is_infinite_or_in_the_lowest_bin(monkeypatch):
     count = itertools.count()
     for module in (_clock, _facts):
-        monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: float(next(count))))
+        monkeypatch.setattr(
+            module, "time", types.SimpleNamespace(monotonic=lambda: float(next(count)))
+        )
     monkeypatch.setattr(_facts, "CELLS", 20)
     X = np.random.default_rng(0).standard_normal((100, 2))
     table = types.SimpleNamespace(rows=100, dim=2, take=lambda rows, dtype: X[rows])
     words = jax.random.key(0), table, Gaussian(1.0), 1.0
     late = _facts.facts(*words, dtype="float64", seconds=5.0)
-    assert late.diameter == math.inf and not late.has_pairs and "there was time" in late.decay["pairs"]
+    assert (
+        late.diameter == math.inf
+        and not late.has_pairs
+        and "there was time" in late.decay["pairs"]
+    )
     early = _facts.facts(*words, dtype="float64", seconds=500.0)
     assert math.isfinite(early.diameter) and early.has_pairs

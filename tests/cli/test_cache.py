@@ -18,13 +18,17 @@ from proofs_check.usage import UsageError
 ROOT = Path(__file__).resolve().parents[2]
 ON, FOLDER = "JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_DIR"
 
-needs_owners = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system does not tell who owns a folder")
+needs_owners = pytest.mark.skipif(
+    not hasattr(os, "geteuid"), reason="this system does not tell who owns a folder"
+)
 
 
 @pytest.fixture
 def environment(monkeypatch, tmp_path):
     """Return the variables of a process in which JAX is not imported, with a cache folder of its own."""
-    known = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    known = {
+        name: value for name, value in os.environ.items() if not name.startswith("JAX_")
+    }
     known["XDG_CACHE_HOME"] = str(tmp_path / "xdg")
     monkeypatch.setattr(os, "environ", known)
     monkeypatch.delitem(sys.modules, "jax")
@@ -32,7 +36,9 @@ def environment(monkeypatch, tmp_path):
 
 
 def variables(environment):
-    return {name: value for name, value in environment.items() if name.startswith("JAX_")}
+    return {
+        name: value for name, value in environment.items() if name.startswith("JAX_")
+    }
 
 
 @needs_owners
@@ -56,12 +62,18 @@ def test_a_folder_may_be_named_and_thresholds_are_the_users(environment, tmp_pat
     environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "2"
     environment[ON] = "false"  # what is asked for on the command line counts
     cache.prepare(tmp_path / "here")
-    assert environment[FOLDER] == str(tmp_path / "here" / cache.machine()) and environment[ON] == "true"
+    assert (
+        environment[FOLDER] == str(tmp_path / "here" / cache.machine())
+        and environment[ON] == "true"
+    )
     assert environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] == "2"
     assert not (tmp_path / "xdg").exists()
 
 
-@pytest.mark.parametrize("set_by_the_user", [{FOLDER: "/somewhere"}, {ON: "False"}, {ON: "0", FOLDER: "/somewhere"}])
+@pytest.mark.parametrize(
+    "set_by_the_user",
+    [{FOLDER: "/somewhere"}, {ON: "False"}, {ON: "0", FOLDER: "/somewhere"}],
+)
 def test_what_the_user_told_jax_stays(environment, tmp_path, set_by_the_user):
     environment |= set_by_the_user
     cache.prepare()
@@ -88,9 +100,15 @@ def test_a_relative_name_is_none(environment, tmp_path):
 
 def test_without_a_home_programs_are_not_kept(environment, monkeypatch, capsys):
     del environment["XDG_CACHE_HOME"]
-    monkeypatch.setattr(Path, "home", mock.Mock(side_effect=RuntimeError("Could not determine home directory.")))
+    monkeypatch.setattr(
+        Path,
+        "home",
+        mock.Mock(side_effect=RuntimeError("Could not determine home directory.")),
+    )
     cache.prepare()
-    assert "there is no home folder" in capsys.readouterr().err and not variables(environment)
+    assert "there is no home folder" in capsys.readouterr().err and not variables(
+        environment
+    )
 
 
 def test_where_nothing_is_told_of_the_processor_the_computer_is_named(monkeypatch):
@@ -105,7 +123,12 @@ def test_where_nothing_is_told_of_the_processor_the_computer_is_named(monkeypatc
 
 @needs_owners
 def test_a_folder_that_others_can_change_is_refused(environment, tmp_path, capsys):
-    for name, mode in (("open", 0o757), ("shared", 0o770), ("linked", 0o777), ("mine", 0o700)):
+    for name, mode in (
+        ("open", 0o757),
+        ("shared", 0o770),
+        ("linked", 0o777),
+        ("mine", 0o700),
+    ):
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(mode)
     (tmp_path / "link").symlink_to(tmp_path / "linked")
@@ -142,7 +165,9 @@ def test_what_has_become_a_file_is_no_folder(tmp_path):
         cache._private(tmp_path / "file")
 
 
-def test_a_system_that_does_not_tell_who_can_write_is_refused(environment, monkeypatch, tmp_path):
+def test_a_system_that_does_not_tell_who_can_write_is_refused(
+    environment, monkeypatch, tmp_path
+):
     monkeypatch.delattr(os, "geteuid", raising=False)
     with pytest.raises(UsageError, match="does not tell who can write to a folder"):
         cache.prepare(tmp_path / "mine")
@@ -157,12 +182,18 @@ def test_the_sticky_bit_protects_what_is_below(environment, tmp_path):
 
 
 @needs_owners
-def test_where_the_own_folder_is_refused_one_line_says_so_and_the_run_goes_on(environment, tmp_path, capsys):
+def test_where_the_own_folder_is_refused_one_line_says_so_and_the_run_goes_on(
+    environment, tmp_path, capsys
+):
     (tmp_path / "xdg").mkdir(mode=0o700)
     (tmp_path / "xdg").chmod(0o777)
     cache.prepare()
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "not kept" in said and f"chmod go-w {tmp_path / 'xdg'}" in said
+    assert (
+        said.count("\n") == 1
+        and "not kept" in said
+        and f"chmod go-w {tmp_path / 'xdg'}" in said
+    )
     assert not variables(environment)
 
 
@@ -175,7 +206,9 @@ def test_every_command_that_compiles_prepares_before_jax_is_imported():
         "    try:\n        main(words)\n    except SystemExit:\n        pass\n"
         "main(['report', 'nothing'])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines() == ["None True False"] + ["here False False"] * 4
 
 
@@ -216,16 +249,24 @@ def test_what_a_full_disk_left_is_removed_and_is_looked_at_once(tmp_path):
 
 
 @needs_owners
-@pytest.mark.parametrize("call", ["mkdir", "lstat", "stat", "glob", "read_bytes", "unlink", "touch"])
-def test_a_fault_ends_no_run_and_the_next_one_keeps_programs(call, environment, monkeypatch, tmp_path, capsys):
+@pytest.mark.parametrize(
+    "call", ["mkdir", "lstat", "stat", "glob", "read_bytes", "unlink", "touch"]
+)
+def test_a_fault_ends_no_run_and_the_next_one_keeps_programs(
+    call, environment, monkeypatch, tmp_path, capsys
+):
     cut = tmp_path / "xdg" / "jaxkern" / "compiled" / "xla-0" / "a-cache"
     if call != "mkdir":
         cache._private(cut.parent)
         cut.touch()
     with monkeypatch.context() as patch:
-        patch.setattr(Path, call, mock.Mock(side_effect=OSError(errno.EIO, "Input/output error")))
+        patch.setattr(
+            Path, call, mock.Mock(side_effect=OSError(errno.EIO, "Input/output error"))
+        )
         cache.prepare()
-    assert bool(variables(environment)) == (call in ("read_bytes", "unlink"))  # that a file stays is no harm
+    assert bool(variables(environment)) == (
+        call in ("read_bytes", "unlink")
+    )  # that a file stays is no harm
     environment.pop(FOLDER, None)  # the next process
     cache.prepare()
     assert FOLDER in environment and not cut.exists()
@@ -256,10 +297,20 @@ CLAIMS = ("--claim", "chen2016:lem4.2-mean", "--claim", "kpotufe2020:prop1")
 
 def run(folder, output):
     """Run two claims as a process of its own; return the report without what may differ, hits, misses and errors."""
-    known = {name: value for name, value in os.environ.items() if name not in (ON, FOLDER)} | {"COLUMNS": "200"}
+    known = {
+        name: value for name, value in os.environ.items() if name not in (ON, FOLDER)
+    } | {"COLUMNS": "200"}
     words = [sys.executable, "-c", COUNTED, "run", *CLAIMS, "--output", str(output)]
     known["XDG_CACHE_HOME"] = str(folder)
-    done = subprocess.run(words, env=known, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        words,
+        env=known,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     report = json.loads((output / "report.json").read_text(encoding="utf-8"))
     del report["run"]
@@ -273,11 +324,18 @@ def test_a_report_does_not_depend_on_what_is_kept_nor_on_damage(tmp_path):
     (folder,) = tmp_path.glob("jaxkern/compiled/xla-*")
     trials = sorted(folder.glob("trial-*-cache"), key=lambda path: path.stat().st_size)
     kept = sorted(folder.glob("jit_*-cache"))
-    others = [path for path in kept if "side_by_side" not in path.name]  # JAX still has the damaged trial
-    assert 5 < len(others) < len(kept) <= misses and len(trials) == 3  # claims side by side may compile a program twice
+    others = [
+        path for path in kept if "side_by_side" not in path.name
+    ]  # JAX still has the damaged trial
+    assert (
+        5 < len(others) < len(kept) <= misses and len(trials) == 3
+    )  # claims side by side may compile a program twice
     for path in (trials[-1], *others[::3]):  # long ago, so that JAX finds it
         path.write_bytes(path.read_bytes()[:100])
         os.utime(path, (1e9, 1e9))
     warm, hits, _, errors = run(tmp_path, tmp_path / "warm")
-    assert hits > len(others) - len(others[::3]) and "Error reading persistent compilation cache" in errors
+    assert (
+        hits > len(others) - len(others[::3])
+        and "Error reading persistent compilation cache" in errors
+    )
     assert warm == cold

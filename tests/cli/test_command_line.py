@@ -55,9 +55,13 @@ VACUOUS = dataclasses.replace(
     printed=None,
     corrected=Form(Tail(uniform, bound(np.inf), lambda s: 1.0), SETTINGS, "vacuous"),
 )
-OTHER = dataclasses.replace(THM1, id="other2021:prop2", paper="other2021", corrected=None)
+OTHER = dataclasses.replace(
+    THM1, id="other2021:prop2", paper="other2021", corrected=None
+)
 WRONG = dataclasses.replace(
-    THM1, id="toy2020:wrong", corrected=dataclasses.replace(THM1.corrected, expect="calibrated")
+    THM1,
+    id="toy2020:wrong",
+    corrected=dataclasses.replace(THM1.corrected, expect="calibrated"),
 )
 CLAIMS = [THM1, VACUOUS, OTHER]
 
@@ -106,7 +110,9 @@ def read(path):
 
 def one_line(capsys):
     captured = capsys.readouterr()
-    assert captured.err.startswith("proofs-check: ") and captured.err.count("\n") == 1, captured.err
+    assert (
+        captured.err.startswith("proofs-check: ") and captured.err.count("\n") == 1
+    ), captured.err
     return captured.err
 
 
@@ -116,25 +122,38 @@ def test_help_is_shown_before_jax_is_imported():
         "try:\n    main(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
         "assert not {'jax', 'numpy', 'rich'} & set(sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "run is the default" in done.stdout and "exit status" in done.stdout
 
 
-def test_a_run_writes_a_report_into_a_new_folder_and_succeeds(registry, tmp_path, capsys):
+def test_a_run_writes_a_report_into_a_new_folder_and_succeeds(
+    registry, tmp_path, capsys
+):
     assert main([]) == 0
     assert main(["run", "--seed", "7", "--profile", "quick"]) == 0
     folders = sorted((tmp_path / "proofs_report").iterdir())
     assert sorted(f.name.rsplit("-", 1)[1] for f in folders) == ["0", "7"]
     out = capsys.readouterr().out
-    assert all(text in out for text in ("toy2020:thm1", "refuted", "certified", "vacuous", "1/1", "seed 7"))
-    assert "all as expected" in out and "at most 0.001 in the whole run" in out and folders[0].name in out
+    assert all(
+        text in out
+        for text in ("toy2020:thm1", "refuted", "certified", "vacuous", "1/1", "seed 7")
+    )
+    assert (
+        "all as expected" in out
+        and "at most 0.001 in the whole run" in out
+        and folders[0].name in out
+    )
     assert "half of delta is lost [in the union bound]" in out
     assert registry.calls == [(None, "quick")] * 2
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_two_runs_in_the_same_second_have_their_own_folders(registry, tmp_path, monkeypatch):
+def test_two_runs_in_the_same_second_have_their_own_folders(
+    registry, tmp_path, monkeypatch
+):
     monkeypatch.setattr("proofs_check.cli.folders.now", lambda: "20200101T000000Z")
     assert main(["--claim", "other2021"]) == main(["--claim", "other2021"]) == 0
     names = {f.name for f in (tmp_path / "proofs_report").iterdir()}
@@ -147,15 +166,31 @@ def test_the_report_is_strict_json_and_equal_for_equal_runs(registry, tmp_path):
     first, second = (read(tmp_path / name / "report.json") for name in ("a", "b"))
     assert first.pop("run") != second.pop("run")
     assert first == second
-    assert first["schema"] == 5 and first["complete"] and first["as_expected"] and first["dtype"] == "float64"
+    assert (
+        first["schema"] == 5
+        and first["complete"]
+        and first["as_expected"]
+        and first["dtype"] == "float64"
+    )
     thm1 = first["claims"][0]
     assert thm1["id"] == "toy2020:thm1" and thm1["controls"][0]["rejected"]
     printed, corrected = thm1["forms"]
-    assert (printed["form"], printed["status"], corrected["status"]) == ("printed", "refuted", "certified")
+    assert (printed["form"], printed["status"], corrected["status"]) == (
+        "printed",
+        "refuted",
+        "certified",
+    )
     for form in thm1["forms"]:
-        assert form["seed"] == 0 and form["alpha"] == pytest.approx(1e-3 / 7) and form["slack"] > 0
+        assert (
+            form["seed"] == 0
+            and form["alpha"] == pytest.approx(1e-3 / 7)
+            and form["slack"] > 0
+        )
         (evidence,) = form["evidence"]
-        assert evidence["setting"] == "unit" and evidence["trials"] == form["trials"] <= 400
+        assert (
+            evidence["setting"] == "unit"
+            and evidence["trials"] == form["trials"] <= 400
+        )
         assert evidence["facts"]["delta"] == pytest.approx(0.2)
     infinite = first["claims"][1]["forms"][0]
     assert infinite["status"] == "vacuous" and infinite["slack"] == "inf"
@@ -166,18 +201,35 @@ def test_a_verdict_that_differs_makes_the_status_one(registry, capsys, tmp_path)
     assert main(["--output", str(tmp_path / "o")]) == 1
     out = capsys.readouterr().out
     assert "not as expected: toy2020:wrong" in out
-    assert "toy2020:wrong corrected, certified (expected calibrated): violation probability" in out
+    assert (
+        "toy2020:wrong corrected, certified (expected calibrated): violation probability"
+        in out
+    )
     assert not read(tmp_path / "o" / "report.json")["as_expected"]
 
 
 def test_the_precision_is_double_unless_single_is_asked_for(registry, tmp_path, capsys):
     assert main(["--claim", "other2021", "--output", str(tmp_path / "a")]) == 0
     assert jax.config.jax_enable_x64
-    assert main(["--claim", "other2021", "--output", str(tmp_path / "b"), "--dtype", "float32"]) == 0
+    assert (
+        main(
+            [
+                "--claim",
+                "other2021",
+                "--output",
+                str(tmp_path / "b"),
+                "--dtype",
+                "float32",
+            ]
+        )
+        == 0
+    )
     assert not jax.config.jax_enable_x64 and jnp.zeros(1).dtype == jnp.float32
     declared = f"may differ by {judge.ROUNDING * 2.0**-23:.2g} of what is compared"
     notes = [read(tmp_path / folder / "report.json")["note"] for folder in "ab"]
-    assert notes[0] == "" and declared in notes[1] and declared in capsys.readouterr().out
+    assert (
+        notes[0] == "" and declared in notes[1] and declared in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,12 +237,17 @@ def test_the_precision_is_double_unless_single_is_asked_for(registry, tmp_path, 
     [
         (["--claim", "toy2020:thm1"], ["toy2020:thm1"]),
         (["--claim", "toy2020"], ["toy2020:thm1", "toy2020:thm10"]),
-        (["--claim", "other", "--claim", "toy2020:thm10"], ["toy2020:thm10", "other2021:prop2"]),
+        (
+            ["--claim", "other", "--claim", "toy2020:thm10"],
+            ["toy2020:thm10", "other2021:prop2"],
+        ),
         (["--paper", "other2021"], ["other2021:prop2"]),
         ([], ["toy2020:thm1", "toy2020:thm10", "other2021:prop2"]),
     ],
 )
-def test_claims_are_chosen_by_paper_and_by_the_beginning_of_their_id(registry, capsys, options, ids):
+def test_claims_are_chosen_by_paper_and_by_the_beginning_of_their_id(
+    registry, capsys, options, ids
+):
     assert main(["list", "--json", *options]) == 0
     assert [claim["id"] for claim in json.loads(capsys.readouterr().out)] == ids
 
@@ -215,14 +272,23 @@ def test_the_list_says_what_is_claimed_and_expected(registry, capsys):
     }
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3 and lines[0].endswith("printed: refuted, corrected: certified")
+    assert len(lines) == 3 and lines[0].endswith(
+        "printed: refuted, corrected: certified"
+    )
 
 
-def test_show_says_what_a_claim_asks_for_and_leaves_out_a_form_that_is_not_there(registry, capsys):
+def test_show_says_what_a_claim_asks_for_and_leaves_out_a_form_that_is_not_there(
+    registry, capsys
+):
     assert main(["show", "toy2020:thm1"]) == 0
     out = capsys.readouterr().out
-    assert all(text in out for text in (plain(THM1.tex), "U < 1", "unit", "half", "because", "Tail"))
-    registry.known = [dataclasses.replace(VACUOUS, hypotheses="U is uniform", controls=())]
+    assert all(
+        text in out
+        for text in (plain(THM1.tex), "U < 1", "unit", "half", "because", "Tail")
+    )
+    registry.known = [
+        dataclasses.replace(VACUOUS, hypotheses="U is uniform", controls=())
+    ]
     assert main(["show", "toy2020:thm10"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "hypotheses: U is uniform" in lines and "controls: none" in lines
@@ -237,7 +303,9 @@ def test_pages_that_cannot_be_written_are_one_line(registry, monkeypatch, capsys
     full = StorageError("o/report.html cannot be written (No space left on device)")
     monkeypatch.setattr(job, "write_pages", mock.Mock(side_effect=full))
     assert main(["report", "o"]) == 3
-    assert "o/report.html cannot be written (No space left on device)" in one_line(capsys)
+    assert "o/report.html cannot be written (No space left on device)" in one_line(
+        capsys
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,7 +315,9 @@ def test_pages_that_cannot_be_written_are_one_line(registry, monkeypatch, capsys
         (OSError(errno.EIO, "Input/output error", "x"), 3, "x: Input/output error"),
     ],
 )
-def test_what_ends_a_command_before_its_work_is_no_traceback(error, status, said, monkeypatch, capsys, tmp_path):
+def test_what_ends_a_command_before_its_work_is_no_traceback(
+    error, status, said, monkeypatch, capsys, tmp_path
+):
     def ending(options):
         print("printed")
         raise error
@@ -256,7 +326,10 @@ def test_what_ends_a_command_before_its_work_is_no_traceback(error, status, said
     with (tmp_path / "out").open("w") as out:
         monkeypatch.setattr(sys, "stdout", out)
         assert main([]) == status
-    assert capsys.readouterr().err == f"proofs-check: {said}\n" and (tmp_path / "out").read_text() == "printed\n"
+    assert (
+        capsys.readouterr().err == f"proofs-check: {said}\n"
+        and (tmp_path / "out").read_text() == "printed\n"
+    )
 
 
 class Broken(io.StringIO):
@@ -275,11 +348,18 @@ def test_output_that_fails_is_no_verdict(stream, number, registry, monkeypatch, 
     monkeypatch.setattr(sys, stream, None if number is None else Broken(number))
     lost = stream == "stdout" and number == errno.ENOSPC
     assert main(["--output", "o", "--claim", "toy2020:thm10"]) == (3 if lost else 0)
-    assert ("standard output cannot be written (No space left on device)\n" in capsys.readouterr().err) == lost
-    assert {"report.json", "report.html", "report.md"} < {path.name for path in Path("o").iterdir()}
+    assert (
+        "standard output cannot be written (No space left on device)\n"
+        in capsys.readouterr().err
+    ) == lost
+    assert {"report.json", "report.html", "report.md"} < {
+        path.name for path in Path("o").iterdir()
+    }
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="there is no device that is always full"
+)
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -291,16 +371,28 @@ def test_output_that_fails_is_no_verdict(stream, number, registry, monkeypatch, 
         ("| grep '^proofs-check 0'", 0),
     ],
 )
-def test_a_process_ends_with_its_own_status_whatever_becomes_of_its_output(words, status):
+def test_a_process_ends_with_its_own_status_whatever_becomes_of_its_output(
+    words, status
+):
     script = f'set -o pipefail; "{sys.executable}" -m proofs_check --version {words}'
-    assert subprocess.run(["bash", "-c", script], capture_output=True, check=False).returncode == status
+    assert (
+        subprocess.run(
+            ["bash", "-c", script], capture_output=True, check=False
+        ).returncode
+        == status
+    )
 
 
 def test_files_are_not_opened_in_the_place_of_closed_streams():
-    opened = (
-        "from proofs_check.report import console\nwith console.streams():\n    assert open('/dev/null').fileno() > 2"
+    opened = "from proofs_check.report import console\nwith console.streams():\n"
+    opened += "    assert open('/dev/null').fileno() > 2"
+    assert (
+        subprocess.run(
+            ["bash", "-c", f'"{sys.executable}" -c "{opened}" >&- 2>&- <&-'],
+            check=False,
+        ).returncode
+        == 0
     )
-    assert subprocess.run(["bash", "-c", f'"{sys.executable}" -c "{opened}" >&- 2>&- <&-'], check=False).returncode == 0
 
 
 def test_a_name_that_no_encoding_holds_is_printed_with_escapes(registry, capsys):
@@ -323,10 +415,19 @@ def test_folders_that_cannot_be_used_or_made_are_one_line(tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--claim", "toy2020:thn1"], "no claim 'toy2020:thn1'; did you mean toy2020:thm1"),
+        (
+            ["--claim", "toy2020:thn1"],
+            "no claim 'toy2020:thn1'; did you mean toy2020:thm1",
+        ),
         (["--claim", ""], "no claim ''"),
-        (["--claim", "toy2020:thm1", "--paper", "other2021"], "no claim 'toy2020:thm1' of other2021"),
-        (["--paper", "none"], "no claims of a paper 'none'; there are other2021, toy2020"),
+        (
+            ["--claim", "toy2020:thm1", "--paper", "other2021"],
+            "no claim 'toy2020:thm1' of other2021",
+        ),
+        (
+            ["--paper", "none"],
+            "no claims of a paper 'none'; there are other2021, toy2020",
+        ),
         (["show", "toy2020"], "names several claims"),
         (["show"], "required: ID"),
         (["--seed", "-1"], "whole number from 0"),
@@ -339,14 +440,19 @@ def test_folders_that_cannot_be_used_or_made_are_one_line(tmp_path, monkeypatch)
         (["--lengthscale", "1"], "--lengthscale needs --data"),
         (["--data", "x.npy", "--lengthscale", "0"], "must be a positive number"),
         (["--data", "x.npy", "--lengthscale", "nan"], "must be a positive number"),
-        (["--data", "x.npy", "--lengthscale", "wide"], "must be a positive number, got 'wide'"),
+        (
+            ["--data", "x.npy", "--lengthscale", "wide"],
+            "must be a positive number, got 'wide'",
+        ),
         (["--data", "x.npy"], "x.npy: no such file"),
         (["--output", "full"], "--output full is not empty"),
         (["--output", "full/file"], "--output full/file is a file"),
         (["--output", "full/file/under"], "cannot make the folder"),
     ],
 )
-def test_bad_usage_is_one_line_and_status_two(registry, capsys, tmp_path, arguments, message):
+def test_bad_usage_is_one_line_and_status_two(
+    registry, capsys, tmp_path, arguments, message
+):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     assert main(arguments) == 2
@@ -354,21 +460,48 @@ def test_bad_usage_is_one_line_and_status_two(registry, capsys, tmp_path, argume
     assert not (tmp_path / "proofs_report").exists()
 
 
-def test_own_data_reaches_the_claims_and_its_note_the_report(registry, tmp_path, capsys):
+def test_own_data_reaches_the_claims_and_its_note_the_report(
+    registry, tmp_path, capsys
+):
     np.save("x.npy", np.arange(6).reshape(3, 2))
-    assert main(["--data", "x.npy", "--lengthscale", "0.5", "--seed", "3", "--output", "o"]) == 0
+    assert (
+        main(
+            ["--data", "x.npy", "--lengthscale", "0.5", "--seed", "3", "--output", "o"]
+        )
+        == 0
+    )
     ((population, profile),) = registry.calls
-    assert population.lengthscale == 0.5 and population.X.dtype == np.float64 and profile == "quick"
+    assert (
+        population.lengthscale == 0.5
+        and population.X.dtype == np.float64
+        and profile == "quick"
+    )
     assert "3 rows, seed 3" in capsys.readouterr().out
     written = read(tmp_path / "o" / "report.json")
-    assert written["note"] == "3 rows, seed 3" and written["run"]["command"]["data"] == "x.npy"
+    assert (
+        written["note"] == "3 rows, seed 3"
+        and written["run"]["command"]["data"] == "x.npy"
+    )
     (tmp_path / "t.csv").write_text("id,a,kind,b\n1,1,u,5%\n2,2,v,7%\n3,4,u,\n")
     assert main(["--data", "t.csv"]) == 2
     assert "pass --exclude id" in one_line(capsys)
-    asked = ["--exclude", "id", "--labels", "kind", "--missing", "drop", "--standardize"]
+    asked = [
+        "--exclude",
+        "id",
+        "--labels",
+        "kind",
+        "--missing",
+        "drop",
+        "--standardize",
+    ]
     assert main(["--data", "t.csv", *asked, "--output", "t"]) == 0
     assert registry.calls[-1][0].X.tolist() == [[-1, -1], [1, 1]]
-    table = {"labels": "kind", "exclude": ["id"], "missing": "drop", "standardize": True}
+    table = {
+        "labels": "kind",
+        "exclude": ["id"],
+        "missing": "drop",
+        "standardize": True,
+    }
     assert checkpoint.read_manifest(tmp_path / "t")["request"]["table"] == table
     assert "1 of 3 rows are left out" in read(tmp_path / "t" / "report.json")["note"]
     assert "--exclude id" in run_command(read(tmp_path / "t" / "report.json"))
@@ -381,27 +514,45 @@ def test_own_data_reaches_the_claims_and_its_note_the_report(registry, tmp_path,
 
 def test_own_data_does_not_fail_by_the_printed_form(registry, tmp_path):
     np.save("x.npy", np.arange(6).reshape(3, 2))
-    registry.known = [dataclasses.replace(THM1, printed=dataclasses.replace(THM1.printed, expect="certified"))]
+    registry.known = [
+        dataclasses.replace(
+            THM1, printed=dataclasses.replace(THM1.printed, expect="certified")
+        )
+    ]
     assert main(["--data", "x.npy", "--output", "o"]) == 0
     assert main(["--output", "p"]) == 1
     (own,), (others,) = (
-        [f["because"] for c in read(Path(run) / "report.json")["claims"] for f in c["forms"][:1]] for run in "op"
+        [
+            f["because"]
+            for c in read(Path(run) / "report.json")["claims"]
+            for f in c["forms"][:1]
+        ]
+        for run in "op"
     )
-    assert own == f"not about your data, but at settings of the statement's own: {others}"
+    assert (
+        own == f"not about your data, but at settings of the statement's own: {others}"
+    )
 
 
 def test_an_interrupted_run_writes_what_is_done(registry, tmp_path, capsys):
     def interrupt(setting):
         raise KeyboardInterrupt
 
-    stopped = dataclasses.replace(THM1.corrected, statement=dataclasses.replace(THM1.corrected.statement))
+    stopped = dataclasses.replace(
+        THM1.corrected, statement=dataclasses.replace(THM1.corrected.statement)
+    )
     object.__setattr__(stopped.statement, "ceiling", interrupt)
     registry.known = [OTHER, dataclasses.replace(THM1, corrected=stopped), VACUOUS]
     assert main(["--output", "o"]) == 130
     captured = capsys.readouterr()
-    assert captured.err == "proofs-check: interrupted after 1 of 3 claim(s); go on with: proofs-check resume o\n"
+    assert (
+        captured.err
+        == "proofs-check: interrupted after 1 of 3 claim(s); go on with: proofs-check resume o\n"
+    )
     written = read(tmp_path / "o" / "report.json")
-    assert not written["complete"] and [claim["id"] for claim in written["claims"]] == ["other2021:prop2"]
+    assert not written["complete"] and [claim["id"] for claim in written["claims"]] == [
+        "other2021:prop2"
+    ]
 
 
 @pytest.fixture
@@ -420,8 +571,12 @@ def test_plain_text_stands_in_for_rich(registry, without_rich, capsys):
 
 
 @pytest.mark.parametrize("rich", [True, False])
-def test_progress_is_a_line_every_few_seconds_away_from_a_terminal(rich, request, monkeypatch):
-    pytest.importorskip("rich.progress")  # which takes the clock as it is when it is imported
+def test_progress_is_a_line_every_few_seconds_away_from_a_terminal(
+    rich, request, monkeypatch
+):
+    pytest.importorskip(
+        "rich.progress"
+    )  # which takes the clock as it is when it is imported
     if not rich:
         request.getfixturevalue("without_rich")
     now = iter([0.0, 1.0, 6.0, 7.0, 12.0])
@@ -430,7 +585,10 @@ def test_progress_is_a_line_every_few_seconds_away_from_a_terminal(rich, request
     with terminal.progress(file) as tell:
         for done in (10, 60, 70, 100):
             tell(done, 120)
-    assert file.getvalue().splitlines() == ["proofs-check: 50%, about 6 s left", "proofs-check: 83%, about 2 s left"]
+    assert file.getvalue().splitlines() == [
+        "proofs-check: 50%, about 6 s left",
+        "proofs-check: 83%, about 2 s left",
+    ]
 
 
 class Screen(io.StringIO):
@@ -440,7 +598,11 @@ class Screen(io.StringIO):
 
 def test_progress_is_a_bar_on_a_terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(terminal.TimeLeft, "update", lambda self, now, done, total: f"about {total - done} s left")
+    monkeypatch.setattr(
+        terminal.TimeLeft,
+        "update",
+        lambda self, now, done, total: f"about {total - done} s left",
+    )
     screen = Screen()
     with terminal.progress(screen) as tell:
         tell(30, 120)
@@ -449,7 +611,16 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch):
 
 
 def test_the_terminal_table_is_not_read_as_markup():
-    results = run([dataclasses.replace(THM1, where="[red]Theorem[/red] :smile:")], profile=QUICK, seed=0)
+    results = run(
+        [dataclasses.replace(THM1, where="[red]Theorem[/red] :smile:")],
+        profile=QUICK,
+        seed=0,
+    )
     file = io.StringIO()
-    terminal.terminal(results, record.About("quick", 0, 1e-3, "float64", "[bold]a note"), file=file)
-    assert "[red]Theorem[/red] :smile:" in file.getvalue() and "[bold]a note" in file.getvalue()
+    terminal.terminal(
+        results, record.About("quick", 0, 1e-3, "float64", "[bold]a note"), file=file
+    )
+    assert (
+        "[red]Theorem[/red] :smile:" in file.getvalue()
+        and "[bold]a note" in file.getvalue()
+    )

@@ -30,12 +30,19 @@ from proofs_check.certify import _files, open_table
 from proofs_check.cli.command import main
 from proofs_check.engine import checkpoint, documents, files, reading
 from proofs_check.report import certificate as certificate_page
-from proofs_check.report import certificate_document, certificate_terminal, document, markdown
+from proofs_check.report import (
+    certificate_document,
+    certificate_terminal,
+    document,
+    markdown,
+)
 from proofs_check.report import formulas as mathml
 from proofs_check.report import run_page as report_page
 
 ROOT = Path(__file__).resolve().parents[2]
-LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured on Linux")
+LINUX = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="memory is measured on Linux"
+)
 
 
 EIGHT = bytes(64)  # eight numbers
@@ -43,7 +50,15 @@ EVIL = "\x1b[31m\r\n<script>alert(1)</script>"
 
 
 def test_a_name_out_of_a_file_is_one_of_the_packages_own():
-    for name in ("os.system", "subprocess.Popen", "jaxkern.os.system", "jaxkern.io.os.system", "jaxkern..x", "", "."):
+    for name in (
+        "os.system",
+        "subprocess.Popen",
+        "jaxkern.os.system",
+        "jaxkern.io.os.system",
+        "jaxkern..x",
+        "",
+        ".",
+    ):
         with pytest.raises(ValueError, match="which this jaxkern does not have"):
             jaxkern.io._find(name)
 
@@ -102,7 +117,11 @@ def test_what_is_no_regular_file_is_not_waited_for(name, tmp_path):
     os.mkfifo(path)  # nobody will ever write into it
     one_line(lambda: read(path), error)
     path.unlink()
-    for target, errors in (("/dev/zero", error), ("nowhere", missing), (name, (error, OSError))):
+    for target, errors in (
+        ("/dev/zero", error),
+        ("nowhere", missing),
+        (name, (error, OSError)),
+    ):
         path.symlink_to(target)
         one_line(lambda errors=errors: read(path), errors)
         path.unlink()
@@ -125,7 +144,9 @@ HEADERS = {
     "a dtype that is none": declared((4, 2), "'os.system'", EIGHT),
     "text of a gigabyte": declared((0, 2), "'<U268435456'"),
     "nothing of infinitely many": declared((10**15, 1), "'<U0'"),
-    "too many keys": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4, 2), 'x': 1}", EIGHT),
+    "too many keys": npy(
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 2), 'x': 1}", EIGHT
+    ),
     "no literal": npy("__import__('os').system('true')", EIGHT),
     "signs without end": npy("-" * 9000 + "1", EIGHT),
     "brackets": npy("(" * 9000, EIGHT),
@@ -134,7 +155,9 @@ HEADERS = {
     "the longest": npy(b" " * 65_535, EIGHT),
     "longer than the file": npy(b"", EIGHT, 2)[:8] + b"\xff\xff\xff\x7f" + EIGHT,
     "no UTF-8": npy(b"{'descr': '\xff\xfe'}", EIGHT, 3),
-    "another version": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4, 2), }", EIGHT, 9),
+    "another version": npy(
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 2), }", EIGHT, 9
+    ),
     "control characters": npy(EVIL, EIGHT),
 }
 
@@ -146,14 +169,26 @@ def test_headers_of_arrays_are_not_believed(header, tmp_path):
     packed = archive(tmp_path / "x.npz", [("X.npy", content)])
     for path in (loose, packed):
         one_line(lambda path=path: open_table(path), reading.DataError, path.name)
-    saved = archive(tmp_path / "map", [("header.npy", jaxkern_header({"numpy": "0"})), ("0.npy", content)])
+    saved = archive(
+        tmp_path / "map",
+        [("header.npy", jaxkern_header({"numpy": "0"})), ("0.npy", content)],
+    )
     # Complex numbers and text may be saved, and no text takes no memory, however long it could be.
-    if header not in ("complex", "booleans", "text of a gigabyte", "nothing of infinitely many"):
-        one_line(lambda: jaxkern.io.load(saved), ValueError, "map is truncated or damaged")
+    if header not in (
+        "complex",
+        "booleans",
+        "text of a gigabyte",
+        "nothing of infinitely many",
+    ):
+        one_line(
+            lambda: jaxkern.io.load(saved), ValueError, "map is truncated or damaged"
+        )
 
 
 def jaxkern_header(tree, **more):
-    text = json.dumps({"format": "jaxkern", "version": 1, "jaxkern": "0", "object": tree} | more)
+    text = json.dumps(
+        {"format": "jaxkern", "version": 1, "jaxkern": "0", "object": tree} | more
+    )
     out = io.BytesIO()
     np.save(out, np.frombuffer(text.encode(), np.uint8))
     return out.getvalue()
@@ -165,10 +200,17 @@ GOOD = declared((4, 2), content=np.arange(8.0).tobytes())
 def test_the_file_of_comparison_is_read(tmp_path):
     path = archive(tmp_path / "x.npz", [("X.npy", GOOD)], zipfile.ZIP_DEFLATED)
     by_columns = declared((4, 2), order=True, content=np.arange(8.0).tobytes())
-    for file, expected in ((path, [0, 1]), (write(tmp_path / "x.npy", by_columns), [0, 4])):
+    for file, expected in (
+        (path, [0, 1]),
+        (write(tmp_path / "x.npy", by_columns), [0, 4]),
+    ):
         assert open_table(file).take([0], "float64").tolist() == [expected]
     tree = {"list": [{"numpy": "0"}, {"float": "0x1.8p0"}]}
-    loaded = jaxkern.io.load(archive(tmp_path / "map", [("header.npy", jaxkern_header(tree)), ("0.npy", GOOD)]))
+    loaded = jaxkern.io.load(
+        archive(
+            tmp_path / "map", [("header.npy", jaxkern_header(tree)), ("0.npy", GOOD)]
+        )
+    )
     assert loaded[0].shape == (4, 2) and loaded[1] == 1.5
 
 
@@ -181,7 +223,10 @@ def test_archives_that_play_tricks(tmp_path):
 
     refused([("X.npy", GOOD), ("X.npy", GOOD)], "2 arrays named X")
     refused([("X.npy", GOOD), ("X", GOOD)], "2 arrays named X")
-    refused([("../X.npy", GOOD), ("/X.npy", GOOD), ("C:\\X.npy", GOOD)], "holds no array named X, but ../X, /X")
+    refused(
+        [("../X.npy", GOOD), ("/X.npy", GOOD), ("C:\\X.npy", GOOD)],
+        "holds no array named X, but ../X, /X",
+    )
     refused([(EVIL + "x" * 60_000, GOOD)], "holds no array named X")
     refused([("X.npy", GOOD)], "compressed as NumPy does not", method=zipfile.ZIP_BZIP2)
     refused([("X.npy", GOOD)], "compressed as NumPy does not", method=zipfile.ZIP_LZMA)
@@ -204,7 +249,15 @@ def test_archives_that_play_tricks(tmp_path):
 def test_names_of_entries_are_no_paths(tmp_path):
     """Nothing is unpacked to the disk, whatever an entry is called."""
     (tmp_path / "in").mkdir()
-    names = ["../out.npy", "/tmp/out.npy", "..\\out.npy", "in/../../out.npy", "header.npy", "X.npy", "y.npy"]
+    names = [
+        "../out.npy",
+        "/tmp/out.npy",
+        "..\\out.npy",
+        "in/../../out.npy",
+        "header.npy",
+        "X.npy",
+        "y.npy",
+    ]
     path = archive(tmp_path / "in" / "x.npz", [(name, GOOD) for name in names])
     open_table(path)
     one_line(lambda: jaxkern.io.load(path), ValueError)
@@ -223,14 +276,35 @@ TREES = {
     "NaN": (float("nan"), "damaged"),
     "a number": (1.5, "damaged"),
     "a key that is a list": ({"dict": [[["a"], 1]]}, "damaged"),
-    "a name that is a list": ({"class": ["jaxkern.kernels.Gaussian"], "fields": {}}, "damaged"),
-    "a function of Python": ({"class": "builtins.eval", "fields": {}}, "it holds a builtins.eval, which this"),
-    "a private name": ({"class": "jaxkern.io._find", "fields": {}}, "which this jaxkern does not have"),
-    "a module": ({"class": "jaxkern.io", "fields": {}}, "which this jaxkern does not have"),
-    "an odd name": ({"class": EVIL * 1000, "fields": {}}, "which this jaxkern does not have"),
-    "odd fields": ({"class": "jaxkern.kernels.Gaussian", "fields": {EVIL * 1000: 1}}, "read it with the version that"),
+    "a name that is a list": (
+        {"class": ["jaxkern.kernels.Gaussian"], "fields": {}},
+        "damaged",
+    ),
+    "a function of Python": (
+        {"class": "builtins.eval", "fields": {}},
+        "it holds a builtins.eval, which this",
+    ),
+    "a private name": (
+        {"class": "jaxkern.io._find", "fields": {}},
+        "which this jaxkern does not have",
+    ),
+    "a module": (
+        {"class": "jaxkern.io", "fields": {}},
+        "which this jaxkern does not have",
+    ),
+    "an odd name": (
+        {"class": EVIL * 1000, "fields": {}},
+        "which this jaxkern does not have",
+    ),
+    "odd fields": (
+        {"class": "jaxkern.kernels.Gaussian", "fields": {EVIL * 1000: 1}},
+        "read it with the version that",
+    ),
     "no fields": ({"class": "jaxkern.kernels.Gaussian", "fields": None}, "damaged"),
-    "a random key of floats": ({"key": "0", "impl": "threefry2x32"}, "a random key of dtype float64, not uint32"),
+    "a random key of floats": (
+        {"key": "0", "impl": "threefry2x32"},
+        "a random key of dtype float64, not uint32",
+    ),
     "deep": (json.loads("[" * 900 + "]" * 900), "damaged"),
 }
 
@@ -238,7 +312,9 @@ TREES = {
 @pytest.mark.parametrize("name", TREES)
 def test_headers_of_saved_objects_are_not_believed(name, tmp_path):
     tree, words = TREES[name]
-    path = archive(tmp_path / "map", [("header.npy", jaxkern_header(tree)), ("0.npy", GOOD)])
+    path = archive(
+        tmp_path / "map", [("header.npy", jaxkern_header(tree)), ("0.npy", GOOD)]
+    )
     one_line(lambda: jaxkern.io.load(path), ValueError, str(path), words)
 
 
@@ -246,41 +322,69 @@ def test_saved_objects_are_neither_packed_nor_double_nor_of_odd_versions(tmp_pat
     path, header = tmp_path / "map", jaxkern_header({"numpy": "0"})
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         archive(path, [("header.npy", header), ("0.npy", GOOD)], method)
-        one_line(lambda: jaxkern.io.load(path), ValueError, "truncated or damaged", "compress")
+        one_line(
+            lambda: jaxkern.io.load(path),
+            ValueError,
+            "truncated or damaged",
+            "compress",
+        )
     archive(path, [("header.npy", header), ("0.npy", GOOD), ("0.npy", GOOD)])
     one_line(lambda: jaxkern.io.load(path), ValueError, "two arrays of one name")
     archive(path, [("header.npy", header), ("0.npy", GOOD)])
     patched(path, 24, (2**31).to_bytes(4, "little"))
     one_line(lambda: jaxkern.io.load(path), ValueError, "it declares 2,147,483,")
     for version in (0, -1, True, 2, 10**4000, None, EVIL * 1000, [[]]):
-        archive(path, [("header.npy", jaxkern_header(1, version=version, jaxkern=EVIL * 1000))])
+        archive(
+            path,
+            [("header.npy", jaxkern_header(1, version=version, jaxkern=EVIL * 1000))],
+        )
         one_line(lambda: jaxkern.io.load(path), ValueError, "has format version")
-    text = np.frombuffer(b'{"format": "jaxkern", "version": 1' + b"0" * 5000 + b"}", np.uint8)
+    text = np.frombuffer(
+        b'{"format": "jaxkern", "version": 1' + b"0" * 5000 + b"}", np.uint8
+    )
     np.savez(tmp_path / "x.npz", header=text)
-    one_line(lambda: jaxkern.io.load(tmp_path / "x.npz"), ValueError, "its header is not JSON")
+    one_line(
+        lambda: jaxkern.io.load(tmp_path / "x.npz"),
+        ValueError,
+        "its header is not JSON",
+    )
 
 
 def test_a_module_that_cannot_be_imported_is_no_class(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jaxkern.sklearn", None)  # as without scikit-learn
     tree = {"class": "jaxkern.sklearn.Thing", "fields": {}}
     path = archive(tmp_path / "map", [("header.npy", jaxkern_header(tree))])
-    one_line(lambda: jaxkern.io.load(path), ValueError, "it holds a jaxkern.sklearn.Thing, which this jaxkern")
+    one_line(
+        lambda: jaxkern.io.load(path),
+        ValueError,
+        "it holds a jaxkern.sklearn.Thing, which this jaxkern",
+    )
 
 
 def test_what_could_not_be_read_again_is_not_saved(tmp_path, monkeypatch):
     monkeypatch.setattr(jaxkern.io, "_LONGEST_HEADER", 1000)
-    with pytest.raises(ValueError, match="at most 1,000 can be saved; put its numbers into arrays"):
+    with pytest.raises(
+        ValueError, match="at most 1,000 can be saved; put its numbers into arrays"
+    ):
         jaxkern.io.save(tmp_path / "map", [0.5] * 100)
     jaxkern.io.save(tmp_path / "map", np.full(1000, 0.5))
     assert len(jaxkern.io.load(tmp_path / "map")) == 1000
     monkeypatch.setattr(jaxkern.io, "_LONGEST_HEADER", 10)
-    one_line(lambda: jaxkern.io.load(tmp_path / "map"), ValueError, "its header is longer than 10 bytes")
+    one_line(
+        lambda: jaxkern.io.load(tmp_path / "map"),
+        ValueError,
+        "its header is longer than 10 bytes",
+    )
 
 
 def test_rows_have_an_end_and_text_is_not_shown_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(_files, "_BLOCK", 1000)
     path = tmp_path / "x.csv"
-    for content in ("a,b\n1,2\n" + ',"\n"' * 2000, "1,2\n" + "3," * 2000, f"1,2\n3,{EVIL[:5]}x\n4,5\n"):
+    for content in (
+        "a,b\n1,2\n" + ',"\n"' * 2000,
+        "1,2\n" + "3," * 2000,
+        f"1,2\n3,{EVIL[:5]}x\n4,5\n",
+    ):
         write(path, content)
         words = "x.csv" if "\x1b" in content else "is longer than 1,000 bytes"
         one_line(lambda: open_table(path), reading.DataError, words)
@@ -291,7 +395,11 @@ def test_rows_have_an_end_and_text_is_not_shown_as_it_is(tmp_path, monkeypatch):
 def test_a_million_columns_are_counted_before_they_have_names(tmp_path, monkeypatch):
     path = write(tmp_path / "x.csv", "a," * 10**6 + "\n" + "1," * 10**6 + "\n")
     monkeypatch.setattr("proofs_check.certify._columns._distinct_names", None)
-    one_line(lambda: open_table(path), reading.DataError, "100,000 columns or more, which is too wide")
+    one_line(
+        lambda: open_table(path),
+        reading.DataError,
+        "100,000 columns or more, which is too wide",
+    )
 
 
 def test_a_mark_of_byte_order_is_no_name(tmp_path):
@@ -299,11 +407,16 @@ def test_a_mark_of_byte_order_is_no_name(tmp_path):
     assert open_table(path).names == ("a", "b")
 
 
-@pytest.mark.parametrize("name", ["=1+1", "@SUM(A1)", '=HYPERLINK("javascript:alert(1)")', "$x$", "../../etc", EVIL])
+@pytest.mark.parametrize(
+    "name",
+    ["=1+1", "@SUM(A1)", '=HYPERLINK("javascript:alert(1)")', "$x$", "../../etc", EVIL],
+)
 def test_names_of_columns_are_kept_as_plain_text(name, tmp_path):
     quoted = '"' + name.replace('"', '""') + '"'
     found = open_table(write(tmp_path / "x.csv", f"{quoted},b\n1,2\n3,5\n")).names[0]
-    assert found.isprintable() and found == "".join(c if c.isprintable() else "\ufffd" for c in name)
+    assert found.isprintable() and found == "".join(
+        c if c.isprintable() else "\ufffd" for c in name
+    )
 
 
 @pytest.fixture
@@ -317,9 +430,15 @@ def test_text_that_is_no_text_is_refused(tmp_path, parquet):
     offsets = arrow.py_buffer(np.arange(4, dtype=np.int32))
     bad = arrow.StringArray.from_buffers(3, offsets, arrow.py_buffer(b"\xff\xfe\xfd"))
     path = tmp_path / "x.parquet"
-    parquet.write_table(arrow.table({"t": bad, "c": [1.0, 2.0, 3.0]}), path, store_schema=False)
+    parquet.write_table(
+        arrow.table({"t": bad, "c": [1.0, 2.0, 3.0]}), path, store_schema=False
+    )
     for labels in (None, "t"):
-        one_line(lambda labels=labels: open_table(path, labels=labels), reading.DataError, "cannot be read as .parquet")
+        one_line(
+            lambda labels=labels: open_table(path, labels=labels),
+            reading.DataError,
+            "cannot be read as .parquet",
+        )
 
 
 def test_lists_are_not_unrolled(tmp_path, parquet):
@@ -328,7 +447,11 @@ def test_lists_are_not_unrolled(tmp_path, parquet):
     path = tmp_path / "x.parquet"
     parquet.write_table(arrow.table({"l": [[1.0], [2.0, 3.0]], "c": [1.0, 2.0]}), path)
     assert open_table(path).left_out == {"l": "holds no number"}
-    one_line(lambda: open_table(path, labels="l"), reading.DataError, "the labels 'l' are list<")
+    one_line(
+        lambda: open_table(path, labels="l"),
+        reading.DataError,
+        "the labels 'l' are list<",
+    )
 
 
 def test_labels_out_of_dictionaries_are_those_of_the_rows(tmp_path, parquet, rng):
@@ -336,23 +459,38 @@ def test_labels_out_of_dictionaries_are_those_of_the_rows(tmp_path, parquet, rng
 
     words = np.array(["b", " a ", None, "", "never", "ü"], object)
     codes = rng.integers(0, 6, 1000)
-    codes[:600] = np.where(codes[:600] == 4, 0, codes[:600])  # "never" is in no row that is read
+    codes[:600] = np.where(
+        codes[:600] == 4, 0, codes[:600]
+    )  # "never" is in no row that is read
     text, x = [words[i] for i in codes], rng.normal(size=1000)
     path = tmp_path / "x.parquet"
-    kinds = {"text": arrow.string(), "large": arrow.large_string(), "category": arrow.dictionary("int8", "string")}
+    kinds = {
+        "text": arrow.string(),
+        "large": arrow.large_string(),
+        "category": arrow.dictionary("int8", "string"),
+    }
     columns = {name: arrow.array(text).cast(kind) for name, kind in kinds.items()}
-    numbers = {"whole": codes, "real": codes / 2, "bytes": arrow.array(text).cast(arrow.binary())}
-    parquet.write_table(arrow.table(columns | numbers | {"x": x}), path, row_group_size=170)
+    numbers = {
+        "whole": codes,
+        "real": codes / 2,
+        "bytes": arrow.array(text).cast(arrow.binary()),
+    }
+    parquet.write_table(
+        arrow.table(columns | numbers | {"x": x}), path, row_group_size=170
+    )
     for name in kinds:
         table = open_table(path, columns=["x"], labels=name, rows=600, missing="drop")
         kept = [w.strip() for w in text[:600] if w and w.strip()]
         assert table.label_names == ("a", "b", "ü") and table.rows == len(kept)
         assert [table.label_names[i] for i in table.labels] == kept
-    for name, names in (("whole", ("0", "1", "2", "3", "5")), ("real", ("0", "0.5", "1", "1.5", "2.5"))):
+    for name, names in (
+        ("whole", ("0", "1", "2", "3", "5")),
+        ("real", ("0", "0.5", "1", "1.5", "2.5")),
+    ):
         table = open_table(path, columns=["x"], labels=name, rows=600)
-        assert table.label_names == names and [table.label_names[i] for i in table.labels] == [
-            f"{value:g}" for value in np.asarray(numbers[name][:600], float)
-        ]
+        assert table.label_names == names and [
+            table.label_names[i] for i in table.labels
+        ] == [f"{value:g}" for value in np.asarray(numbers[name][:600], float)]
 
 
 def test_an_old_pyarrow_is_not_used(tmp_path, parquet, monkeypatch):
@@ -360,15 +498,25 @@ def test_an_old_pyarrow_is_not_used(tmp_path, parquet, monkeypatch):
 
     parquet.write_table(arrow.table({"c": [1.0, 2.0]}), tmp_path / "x.parquet")
     monkeypatch.setattr(arrow, "__version__", "14.0.0")
-    one_line(lambda: open_table(tmp_path / "x.parquet"), reading.DataError, "needs pyarrow 16 or newer, not 14.0.0")
+    one_line(
+        lambda: open_table(tmp_path / "x.parquet"),
+        reading.DataError,
+        "needs pyarrow 16 or newer, not 14.0.0",
+    )
 
 
 JSON = {
     "NaN": ('{"schema": 3, "seed": NaN}', "NaN is not JSON"),
     "infinity": ('{"schema": 3, "seed": -Infinity}', "-Infinity is not JSON"),
     "a number without end": ('{"schema": ' + "9" * 5000 + "}", "is not JSON"),
-    "more than a float": ('{"schema": 3, "seed": ' + "9" * 400 + "}", "a whole number of 400 digits"),
-    "deeper": ('{"schema": ' + "[" * 50_000 + "]" * 50_000 + "}", "is not JSON; was it cut short?"),
+    "more than a float": (
+        '{"schema": 3, "seed": ' + "9" * 400 + "}",
+        "a whole number of 400 digits",
+    ),
+    "deeper": (
+        '{"schema": ' + "[" * 50_000 + "]" * 50_000 + "}",
+        "is not JSON; was it cut short?",
+    ),
     "UTF-16": ('{"schema": 3}'.encode("utf-16"), "is not JSON"),
     "a mark": ('{"schema": 3}'.encode("utf-8-sig"), "is not JSON"),
     "a list": ("[1, 2]", ""),
@@ -398,12 +546,20 @@ def test_a_page_is_written_beside_a_link_and_not_through_it(tmp_path):
         (folder / name).symlink_to(victim)
     files.write(folder / "report.html", "page")
     documents.write_json(folder / "report.json", {})
-    assert victim.read_text() == "mine" and (folder / "report.html").read_text() == "page"
-    assert not (folder / "report.html").is_symlink() and not list(folder.glob(".*[0-9a-f].tmp"))
+    assert (
+        victim.read_text() == "mine" and (folder / "report.html").read_text() == "page"
+    )
+    assert not (folder / "report.html").is_symlink() and not list(
+        folder.glob(".*[0-9a-f].tmp")
+    )
     (folder / "report.md").mkdir()
-    with pytest.raises(files.StorageError, match=r"report.md cannot be written \(Is a directory\)"):
+    with pytest.raises(
+        files.StorageError, match=r"report.md cannot be written \(Is a directory\)"
+    ):
         files.write(folder / "report.md", "page")
-    assert sorted(p.name for p in folder.glob("*.md*")) == ["report.md"] and not list(folder.glob(".report.md*"))
+    assert sorted(p.name for p in folder.glob("*.md*")) == ["report.md"] and not list(
+        folder.glob(".report.md*")
+    )
 
 
 @pytest.fixture
@@ -437,16 +593,29 @@ def raw(text):
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-@pytest.mark.parametrize("name", [*LINES, "brackets", "a number without end", "no UTF-8", "zeros"])
+@pytest.mark.parametrize(
+    "name", [*LINES, "brackets", "a number without end", "no UTF-8", "zeros"]
+)
 def test_lines_that_say_more_or_less_are_not_used(name, run):
     path = run / checkpoint.CHECKPOINT
-    others = {"brackets": b"[" * 100_000, "a number without end": b"9" * 5000, "no UTF-8": b"[\xff]"}
-    line = bytes(5000) + b"\n" if name == "zeros" else raw(others.get(name) or json.dumps(LINES[name]).encode())
+    others = {
+        "brackets": b"[" * 100_000,
+        "a number without end": b"9" * 5000,
+        "no UTF-8": b"[\xff]",
+    }
+    line = (
+        bytes(5000) + b"\n"
+        if name == "zeros"
+        else raw(others.get(name) or json.dumps(LINES[name]).encode())
+    )
     write(path, path.read_bytes() + line)
     for count in (1, 2):  # what is damaged stays so, and harms no line that follows
         blocks = checkpoint.resume(run)
         assert blocks.damaged == 1 and blocks.resumed == count
-        assert blocks.take("sample", 4).tolist() == [4.0, 5.0, 6.0, 7.0] and blocks.take("sample", 8) is None
+        assert (
+            blocks.take("sample", 4).tolist() == [4.0, 5.0, 6.0, 7.0]
+            and blocks.take("sample", 8) is None
+        )
         blocks.close()
 
 
@@ -455,13 +624,21 @@ def test_a_checkpoint_that_is_no_file_of_its_own_is_not_opened(run, tmp_path):
     path.rename(victim)
     before = victim.read_bytes()
     path.symlink_to(victim)
-    one_line(lambda: checkpoint.resume(run), files.StorageError, "records cannot be written")
+    one_line(
+        lambda: checkpoint.resume(run), files.StorageError, "records cannot be written"
+    )
     assert victim.read_bytes() == before
     path.unlink()
     os.mkfifo(path)
-    one_line(lambda: checkpoint.resume(run), checkpoint.CheckpointError, "holds no checkpoint.records")
+    one_line(
+        lambda: checkpoint.resume(run),
+        checkpoint.CheckpointError,
+        "holds no checkpoint.records",
+    )
     (run / checkpoint.MANIFEST).unlink()
-    one_line(lambda: checkpoint.create(run, {}), files.StorageError, "(no regular file)")
+    one_line(
+        lambda: checkpoint.create(run, {}), files.StorageError, "(no regular file)"
+    )
 
 
 def test_a_digest_takes_no_memory_of_the_size_of_the_file(tmp_path):
@@ -472,13 +649,20 @@ def test_a_digest_takes_no_memory_of_the_size_of_the_file(tmp_path):
     assert checkpoint.digest_of(paths) == hashlib.sha256(parts).hexdigest()
 
 
-@pytest.mark.parametrize("name", [name for name in READERS if name != "certificate.json"] + ["checkpoint.records"])
+@pytest.mark.parametrize(
+    "name",
+    [name for name in READERS if name != "certificate.json"] + ["checkpoint.records"],
+)
 def test_flipped_bytes_are_an_error_or_do_no_harm(name, tmp_path, run):
     """Some files still say what they said, or something else that is sound; no error is of another kind."""
     path = tmp_path / name
     X = np.random.default_rng(1).normal(size=(6, 2))
     if name == "checkpoint.records":
-        path, read, error = run / name, lambda _: checkpoint.resume(run).close(), checkpoint.CheckpointError
+        path, read, error = (
+            run / name,
+            lambda _: checkpoint.resume(run).close(),
+            checkpoint.CheckpointError,
+        )
     else:
         read, error = READERS[name]
     if name.endswith(".npy"):
@@ -490,17 +674,32 @@ def test_flipped_bytes_are_an_error_or_do_no_harm(name, tmp_path, run):
     elif name.endswith(".parquet"):
         arrow = pytest.importorskip("pyarrow")
         READ_PARQUET = pytest.importorskip("pyarrow.parquet")
-        READ_PARQUET.write_table(arrow.table({"a": X[:, 0], "b": X[:, 1], "t": list("uvwuvw")}), path)
+        READ_PARQUET.write_table(
+            arrow.table({"a": X[:, 0], "b": X[:, 1], "t": list("uvwuvw")}), path
+        )
     elif name == "map":
         jaxkern.io.save(path, [Gaussian(0.5), jnp.arange(3.0), "text"])
     elif name.endswith(".json"):
-        documents.write_json(path, {"schema": 3 if name == "report.json" else 2, "seed": 1, "claims": [], "x": 1.5})
+        documents.write_json(
+            path,
+            {
+                "schema": 3 if name == "report.json" else 2,
+                "seed": 1,
+                "claims": [],
+                "x": 1.5,
+            },
+        )
     whole, draw, refused = path.read_bytes(), random.Random(7), 0
     for _ in range(150 if name != "checkpoint.records" else 60):
         broken = bytearray(whole)
         for _ in range(draw.choice((1, 1, 8))):
-            broken[draw.randrange(len(broken))] = draw.choice((0, 255, 0x7F, draw.randrange(256)))
-        write(path, bytes(broken[: draw.choice((None, None, draw.randrange(len(broken))))]))
+            broken[draw.randrange(len(broken))] = draw.choice(
+                (0, 255, 0x7F, draw.randrange(256))
+            )
+        write(
+            path,
+            bytes(broken[: draw.choice((None, None, draw.randrange(len(broken))))]),
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -547,22 +746,49 @@ MEGABYTE = 2**20
 def bombs(folder):
     """Yield readers, files of at most some hundred kilobytes on the disk, and words of the error."""
     packed = zipfile.ZIP_DEFLATED
-    path = folder / "header.npz"  # a header that NumPy would read before it looks at its length
-    archive(path, [("X.npy", npy(b"", version=2)[:8] + (2**27).to_bytes(4, "little") + b" " * 2**27)], packed)
+    path = (
+        folder / "header.npz"
+    )  # a header that NumPy would read before it looks at its length
+    archive(
+        path,
+        [
+            (
+                "X.npy",
+                npy(b"", version=2)[:8] + (2**27).to_bytes(4, "little") + b" " * 2**27,
+            )
+        ],
+        packed,
+    )
     yield ("table",), path, "declares a header of 134,217,728 bytes"
     path = folder / "shape.npz"
     archive(path, [("X.npy", declared((2**26, 8), content=bytes(2**16)))], packed)
-    yield ("table",), path, "is cut off; it declares 4,294,967,296 bytes of numbers and holds 65,536"
-    path = folder / "block.npz"  # bzip2 unpacks a megabyte and more for every byte; the directory says that it is short
+    yield (
+        ("table",),
+        path,
+        "is cut off; it declares 4,294,967,296 bytes of numbers and holds 65,536",
+    )
+    path = (
+        folder / "block.npz"
+    )  # bzip2 unpacks a megabyte and more for every byte; the directory says that it is short
     archive(path, [("X.npy", GOOD + bytes(2**27))], zipfile.ZIP_BZIP2)
     patched(path, 24, len(GOOD).to_bytes(4, "little"))
     yield ("table",), path, "compressed as NumPy does not"
     path = folder / "map"
-    archive(path, [("header.npy", jaxkern_header({"numpy": "0"})), ("0.npy", bytes(2**27))], packed)
+    archive(
+        path,
+        [("header.npy", jaxkern_header({"numpy": "0"})), ("0.npy", bytes(2**27))],
+        packed,
+    )
     yield ("map",), path, "does not compress"
     path = folder / "twice"  # thousand arrays out of one
     tree = {"list": [{"jax": "0"}] * 2000}
-    archive(path, [("header.npy", jaxkern_header(tree)), ("0.npy", declared((2**16,), "'<f4'", bytes(2**18)))])
+    archive(
+        path,
+        [
+            ("header.npy", jaxkern_header(tree)),
+            ("0.npy", declared((2**16,), "'<f4'", bytes(2**18))),
+        ],
+    )
     yield ("map",), path, "is damaged"
     for kind in ("report", "certificate", "manifest"):
         (folder / kind).mkdir()
@@ -570,12 +796,18 @@ def bombs(folder):
         with path.open("wb") as file:
             file.truncate(2**40)
         yield (kind,), path, "is longer than 33,554,432 bytes"
-    path = folder / "x.parquet"  # a long text that rows share, which is no reason to refuse it
+    path = (
+        folder / "x.parquet"
+    )  # a long text that rows share, which is no reason to refuse it
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
-    text = arrow.DictionaryArray.from_arrays(arrow.array(np.zeros(3000, np.int32)), arrow.array(["x" * MEGABYTE]))
-    parquet.write_table(arrow.table({"t": text, "c": np.arange(3000.0) ** 2}), path, compression="zstd")
+    text = arrow.DictionaryArray.from_arrays(
+        arrow.array(np.zeros(3000, np.int32)), arrow.array(["x" * MEGABYTE])
+    )
+    parquet.write_table(
+        arrow.table({"t": text, "c": np.arange(3000.0) ** 2}), path, compression="zstd"
+    )
     yield ("table", "labels"), path, "Table"
     path = folder / "long.csv"
     with path.open("wb") as file:
@@ -584,8 +816,12 @@ def bombs(folder):
 
 
 @LINUX
-def test_files_that_would_fill_the_memory_are_refused_with_little_of_it(tmp_path, parquet):
-    asked = [(kind, path, words) for kinds, path, words in bombs(tmp_path) for kind in kinds]
+def test_files_that_would_fill_the_memory_are_refused_with_little_of_it(
+    tmp_path, parquet
+):
+    asked = [
+        (kind, path, words) for kinds, path, words in bombs(tmp_path) for kind in kinds
+    ]
     assert all(path.stat().st_blocks * 512 < MEGABYTE for _, path, _ in asked)
     for found, (_, _, words) in zip(measured(asked), asked, strict=True):
         _, _, message, growth = found
@@ -602,22 +838,47 @@ def measured(asked):
     lines = "".join(json.dumps([kind, str(path)]) + "\n" for kind, path, _ in asked)
     known = {**os.environ, "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
-        [sys.executable, "-c", BOMBS], input=lines, capture_output=True, text=True, check=True, cwd=ROOT, env=known
+        [sys.executable, "-c", BOMBS],
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=known,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_the_command_ends_with_one_line_and_status_two(tmp_path, run, capsys, own_precision):
-    archive(tmp_path / "bomb.npz", [("X.npy", declared((2**40, 8)))], zipfile.ZIP_DEFLATED)
+def test_the_command_ends_with_one_line_and_status_two(
+    tmp_path, run, capsys, own_precision
+):
+    archive(
+        tmp_path / "bomb.npz", [("X.npy", declared((2**40, 8)))], zipfile.ZIP_DEFLATED
+    )
     archive(tmp_path / "packed.npz", [("X.npy", GOOD)], zipfile.ZIP_LZMA)
     write(tmp_path / "x.csv", f"{EVIL},b\n1,2\n3,\0\n")
-    write(tmp_path / "report.json", '{"schema": 3, "claims": ' + "[" * 700 + "]" * 700 + "}")
+    write(
+        tmp_path / "report.json",
+        '{"schema": 3, "claims": ' + "[" * 700 + "]" * 700 + "}",
+    )
     names = [tmp_path / name for name in ("bomb.npz", "packed.npz", "x.csv")]
-    asked = [[*words, str(name)] for name in names for words in (["certify"], ["--data"])]
-    for arguments in (*asked, ["report", str(tmp_path)], ["resume", str(tmp_path)], ["resume", str(run)]):
+    asked = [
+        [*words, str(name)] for name in names for words in (["certify"], ["--data"])
+    ]
+    for arguments in (
+        *asked,
+        ["report", str(tmp_path)],
+        ["resume", str(tmp_path)],
+        ["resume", str(run)],
+    ):
         assert main(arguments) == 2, arguments
         out, error = capsys.readouterr()
-        assert out == "" and error.startswith("proofs-check: ") and error.count("\n") == 1 and is_plain(error[:-1])
+        assert (
+            out == ""
+            and error.startswith("proofs-check: ")
+            and error.count("\n") == 1
+            and is_plain(error[:-1])
+        )
 
 
 PAYLOADS = (
@@ -640,10 +901,19 @@ PAYLOADS = (
     "\u202etxt.exe\u2066",
 )
 UNSEEN = "[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f-\x9f]"
-TAGS_THAT_RUN = set(re.findall(r"\w+", "script img iframe object embed form input link base foreignobject audio"))
+TAGS_THAT_RUN = set(
+    re.findall(
+        r"\w+",
+        "script img iframe object embed form input link base foreignobject audio",
+    )
+)
 
 
-TEMPLATE = resources.files("proofs_check.report").joinpath("templates/report.html").read_text("utf-8")
+TEMPLATE = (
+    resources.files("proofs_check.report")
+    .joinpath("templates/report.html")
+    .read_text("utf-8")
+)
 SEARCH = re.findall(r"<script>.*?</script>\n|<input [^>]*>", TEMPLATE, re.DOTALL)
 
 
@@ -652,11 +922,19 @@ def assert_harmless(text, tags=None):
     for own in SEARCH:
         text = text.replace(own, "", 1)
     page = Page(text)
-    found = {(name, key) for name, attributes in page.tags for key in (None, *attributes)}
+    found = {
+        (name, key) for name, attributes in page.tags for key in (None, *attributes)
+    }
     assert not {name for name, _ in found} & TAGS_THAT_RUN
     for name, attributes in page.tags:
         for key, value in attributes.items():
-            assert not key.startswith("on") and key not in ("style", "src", "srcdoc", "action", "formaction"), key
+            assert not key.startswith("on") and key not in (
+                "style",
+                "src",
+                "srcdoc",
+                "action",
+                "formaction",
+            ), key
             assert key != "href" or re.fullmatch(r"#[\w.-]+", value), value
             assert "http-equiv" not in attributes, name
     if tags is not None:
@@ -673,7 +951,9 @@ def assert_markdown_is_text(text):
     for token in MarkdownIt("commonmark", {"html": True}).enable("table").parse(text):
         for inner in (token, *(token.children or ())):
             kinds.setdefault(inner.type, []).append(inner.content)
-    assert not {"html_block", "html_inline", "link_open", "image"} & set(kinds), kinds.keys()
+    assert not {"html_block", "html_inline", "link_open", "image"} & set(kinds), (
+        kinds.keys()
+    )
     assert not re.search(UNSEEN, text)
     return kinds
 
@@ -682,7 +962,10 @@ def poisoned(value, payload, keep, key=""):
     """Return a document with a payload before every free text and every free name."""
     if isinstance(value, dict):
         free = key in ("facts", "numbers", "shapes", "versions", "left_out", "papers")
-        return {(payload + k if free else k): poisoned(inner, payload, keep, k) for k, inner in value.items()}
+        return {
+            (payload + k if free else k): poisoned(inner, payload, keep, k)
+            for k, inner in value.items()
+        }
     if isinstance(value, list):
         return [poisoned(inner, payload, keep, key) for inner in value]
     return payload + value if isinstance(value, str) and key not in keep else value
@@ -722,12 +1005,19 @@ def written(claims, tmp_path, monkeypatch, own_precision):
     from proofs_check.engine import draws
 
     toy = types.ModuleType("proofs_check.register")
-    toy.claims, toy.outlines = lambda data, profile, only: list(claims), lambda: list(claims)
+    toy.claims, toy.outlines = (
+        lambda data, profile, only: list(claims),
+        lambda: list(claims),
+    )
     populations = types.ModuleType("proofs_check.papers.populations")
-    populations.from_rows = lambda X, lengthscale=None, seed=0: types.SimpleNamespace(note="\n".join(PAYLOADS[::-1]))
+    populations.from_rows = lambda X, lengthscale=None, seed=0: types.SimpleNamespace(
+        note="\n".join(PAYLOADS[::-1])
+    )
     monkeypatch.setitem(sys.modules, "proofs_check.register", toy)
     monkeypatch.setitem(sys.modules, "proofs_check.papers.populations", populations)
-    small = draws.Profile("quick", max_trials=64, max_draws=64, max_control=64, lenient=True)
+    small = draws.Profile(
+        "quick", max_trials=64, max_draws=64, max_control=64, lenient=True
+    )
     monkeypatch.setattr(draws, "PROFILES", {"quick": small})
     monkeypatch.chdir(tmp_path)
     name = '"><img src=x onerror=alert(1)> `x` ```\n$y$.csv'
@@ -740,16 +1030,38 @@ def test_the_report_of_a_run_is_text_whatever_it_is_called(written):
     page, tags = assert_harmless((written / "report.html").read_text("utf-8"))
     assert sum("<script>alert(1)</script>" in data for data in page.texts) > 5
     kinds = assert_markdown_is_text((written / "report.md").read_text("utf-8"))
-    assert any("<img src=x onerror=alert(1)>" in part for part in kinds["fence"])  # the file, in the command
-    assert len(kinds["table_open"]) == 2 and len(kinds["heading_open"]) == 3  # the title, one paper, and the controls
+    assert any(
+        "<img src=x onerror=alert(1)>" in part for part in kinds["fence"]
+    )  # the file, in the command
+    assert (
+        len(kinds["table_open"]) == 2 and len(kinds["heading_open"]) == 3
+    )  # the title, one paper, and the controls
     found = document.read(written / "report.json")
-    keep = ("status", "outcome", "form", "margin", "slack", "detectable", "rule", "stopped", "profile", "dtype")
+    keep = (
+        "status",
+        "outcome",
+        "form",
+        "margin",
+        "slack",
+        "detectable",
+        "rule",
+        "stopped",
+        "profile",
+        "dtype",
+    )
     for payload in PAYLOADS:
         evil = poisoned(found, payload, keep)
         assert document.find_fault(evil) == ""
         # A payload may change which formulas there are, or make one code.
-        formulas = {(name, key) for name in mathml._ELEMENTS for key in (None, *mathml._ATTRIBUTES)}
-        assert_harmless(report_page.render(evil), tags | formulas | {("code", "class"), ("sub", None), ("sup", None)})
+        formulas = {
+            (name, key)
+            for name in mathml._ELEMENTS
+            for key in (None, *mathml._ATTRIBUTES)
+        }
+        assert_harmless(
+            report_page.render(evil),
+            tags | formulas | {("code", "class"), ("sub", None), ("sup", None)},
+        )
         assert_markdown_is_text(markdown.render(evil))
     deep = json.loads("[" * 480 + "]" * 480)  # about as many levels as are read
     found["claims"][0]["forms"][0]["evidence"][0]["facts"]["deep"] = deep
@@ -757,7 +1069,13 @@ def test_the_report_of_a_run_is_text_whatever_it_is_called(written):
     assert main(["report", str(written)]) == 0
 
 
-NAMES = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "javascript:alert(1)", "$x$ `y` [z](w)", "=a"]
+NAMES = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "javascript:alert(1)",
+    "$x$ `y` [z](w)",
+    "=a",
+]
 
 
 @pytest.fixture(scope="module")
@@ -772,7 +1090,10 @@ def certificate(tmp_path_factory):
     classes = ["<b onclick=a()>", "</td><script>alert(2)</script>"]
     quote = lambda text: '"' + text.replace('"', '""') + '"'  # noqa: E731
     head = ",".join(map(quote, [*NAMES, "<i>label</i>"]))
-    rows = [",".join([*map(repr, map(float, x)), quote(classes[i % 2])]) for i, x in enumerate(X)]
+    rows = [
+        ",".join([*map(repr, map(float, x)), quote(classes[i % 2])])
+        for i, x in enumerate(X)
+    ]
     name = "<img src=x onerror=alert(1)>'); import os; os.system('true') #.csv"
     write(folder / name, "\n".join([head, *rows]) + "\n")
     before = jax.config.jax_enable_x64
@@ -790,25 +1111,41 @@ def certificate(tmp_path_factory):
     return folder / "out", str(folder / name)
 
 
-def test_what_is_shown_of_a_certificate_is_text_whatever_columns_are_called(certificate, monkeypatch):
+def test_what_is_shown_of_a_certificate_is_text_whatever_columns_are_called(
+    certificate, monkeypatch
+):
     folder, name = certificate
     page, tags = assert_harmless((folder / "certificate.html").read_text("utf-8"))
     shown = "".join(page.texts)
-    assert [text for text in [*NAMES, "<i>label</i>", Path(name).name] if text not in shown] == []
+    assert [
+        text for text in [*NAMES, "<i>label</i>", Path(name).name] if text not in shown
+    ] == []
     found = certificate_document.read(folder / "certificate.json")
-    found["classes"] = [{"first": "<b onclick=a()>", "second": "</td><script>", "exact": 1.0, "kept": 0.9}]
+    found["classes"] = [
+        {
+            "first": "<b onclick=a()>",
+            "second": "</td><script>",
+            "exact": 1.0,
+            "kept": 0.9,
+        }
+    ]
     _, tags = assert_harmless(certificate_page.render(found))
     keep = ("goal", "dtype", "status", "basis", "scope", "name")
     for payload in PAYLOADS:
         evil = poisoned(found, payload, keep)
         assert certificate_document.find_fault(evil) == ""
         page, _ = assert_harmless(certificate_page.render(evil), tags)
-        assert payload != PAYLOADS[0] or sum(payload in data for data in page.texts) > 50
+        assert (
+            payload != PAYLOADS[0] or sum(payload in data for data in page.texts) > 50
+        )
     evil, shown = poisoned(found, "\x1b[31m\u202e", keep), io.StringIO()
     certificate_terminal.show(evil, file=shown)
     monkeypatch.setitem(sys.modules, "rich.console", None)
     certificate_terminal.show(evil, file=shown)
-    assert all(map(is_plain, shown.getvalue().splitlines())) and shown.getvalue().count(r"\x1b[31m") > 5
+    assert (
+        all(map(is_plain, shown.getvalue().splitlines()))
+        and shown.getvalue().count(r"\x1b[31m") > 5
+    )
 
 
 def test_the_lines_of_python_hold_names_of_files_as_text(certificate):
@@ -816,14 +1153,39 @@ def test_the_lines_of_python_hold_names_of_files_as_text(certificate):
     folder, name = certificate
     code = certificate_document.read(folder / "certificate.json")["commands"]["python"]
     tree = ast.parse(code)
-    assert name in [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    assert "system" not in {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)}
-    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert {name.partition(".")[0] for name in imported} <= {"jax", "numpy", "jaxkern", "proofs_check"}
+    assert name in [
+        node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)
+    ]
+    assert "system" not in {
+        getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree)
+    }
+    imported = {
+        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+    }
+    imported |= {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    assert {name.partition(".")[0] for name in imported} <= {
+        "jax",
+        "numpy",
+        "jaxkern",
+        "proofs_check",
+    }
 
 
 def test_formulas_bring_no_links_and_half_characters_are_shown_as_they_are():
-    assert mathml.formula("x \ud800") == '<code class="tex">x \ud800</code>'  # XML cannot hold half a character
-    for tex in (r"\href{javascript:a()}{x}", r"\url{x}", r"\htmlData{a=b}{x}", r"\style{background:url(//x)}{x}"):
-        assert "href=" not in mathml.formula(tex) and " style=" not in mathml.formula(tex)
+    assert (
+        mathml.formula("x \ud800") == '<code class="tex">x \ud800</code>'
+    )  # XML cannot hold half a character
+    for tex in (
+        r"\href{javascript:a()}{x}",
+        r"\url{x}",
+        r"\htmlData{a=b}{x}",
+        r"\style{background:url(//x)}{x}",
+    ):
+        assert "href=" not in mathml.formula(tex) and " style=" not in mathml.formula(
+            tex
+        )

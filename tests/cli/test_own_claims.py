@@ -30,17 +30,36 @@ def test_the_example_is_short_and_runs_with_every_command(example, capsys):
     assert len(example.read_text().splitlines()) <= 25
     assert main(["--claims", "mine.py", "--output", "out", "--no-cache"]) == 0
     found = report("out")
-    assert [claim["id"] for claim in found["claims"]] == ["mine:hoeffding", "mine:squares"] and found["as_expected"]
+    assert [claim["id"] for claim in found["claims"]] == [
+        "mine:hoeffding",
+        "mine:squares",
+    ] and found["as_expected"]
     assert "mine:squares" in (example.parent / "out" / "report.html").read_text()
     manifest = json.loads((example.parent / "out" / "manifest.json").read_text())
-    assert manifest["request"]["files"] == [str(example)] and manifest["files"] == checkpoint.digest_of([example])
+    assert manifest["request"]["files"] == [str(example)] and manifest[
+        "files"
+    ] == checkpoint.digest_of([example])
     capsys.readouterr()
     assert main(["list", "--claims", "mine.py"]) == 0
     assert capsys.readouterr().out.count("mine:") == 2
     assert main(["show", "--claims", "mine.py", "mine:hoeff"]) == 0
     assert f"function: {example}:11, deviation" in capsys.readouterr().out
     assert main(["attack", "--claims", "mine.py"]) == 0
-    assert main(["attack", "--claims", "mine.py", "mine:squares", "--restarts", "2", "--json", "found.json"]) == 0
+    assert (
+        main(
+            [
+                "attack",
+                "--claims",
+                "mine.py",
+                "mine:squares",
+                "--restarts",
+                "2",
+                "--json",
+                "found.json",
+            ]
+        )
+        == 0
+    )
     assert "VIOLATED" in capsys.readouterr().out
     assert json.loads(Path("found.json").read_text())[0]["simplest"] == {"x": [1, 1, 1]}
     assert main(["report", "out"]) == 0
@@ -105,7 +124,10 @@ def test_errors_in_a_file_are_one_line_that_names_its_line(said, example, capsys
 def test_nothing_is_overwritten_and_a_file_that_is_not_there_is_said(example, capsys):
     assert main(["new", "mine.py"]) == 2 and main(["--claims", "no.py"]) == 2
     said = capsys.readouterr().err.splitlines()
-    assert "exists; choose a new file" in said[0] and "no.py: there is no such file" in said[1]
+    assert (
+        "exists; choose a new file" in said[0]
+        and "no.py: there is no such file" in said[1]
+    )
 
 
 def test_an_error_that_is_none_of_the_files_stays_as_it_is():

@@ -38,14 +38,22 @@ def test_a_place_leads_to_the_lines_of_its_check_its_bound_and_its_proof(known, 
     (claim,) = show.at_place(known, place)
     assert claim.id == name
     told = "\n".join(show.lines(*register.claims(only=[name])))
-    found = re.findall(r"^(check|bound|proof): ([\w./]+):(\d+)(?:, (\w+))?$", told, re.MULTILINE)
+    found = re.findall(
+        r"^(check|bound|proof): ([\w./]+):(\d+)(?:, (\w+))?$", told, re.MULTILINE
+    )
     kinds = {kind for kind, *_ in found}
     assert kinds == {"check", "proof"} | ({"bound"} if bound else set())
     for kind, path, line, function in found:
         text = (ROOT / path).read_text(encoding="utf-8").splitlines()
         near = "\n".join(text[int(line) - 1 : int(line) + 2])
-        assert f"def {function}(" in near if kind != "proof" else near.startswith(("(", "#"))
-    assert not bound or bound in {function for kind, *_, function in found if kind == "bound"}
+        assert (
+            f"def {function}(" in near
+            if kind != "proof"
+            else near.startswith(("(", "#"))
+        )
+    assert not bound or bound in {
+        function for kind, *_, function in found if kind == "bound"
+    }
 
 
 def test_the_command_takes_the_words_of_a_place(monkeypatch, capsys):
@@ -53,7 +61,9 @@ def test_the_command_takes_the_words_of_a_place(monkeypatch, capsys):
     assert command.main(["show", "ghashami2016", "lemma  3.4"]) == 0
     by_place = capsys.readouterr().out
     assert command.main(["show", "ghashami2016:lem3.4"]) == 0
-    assert capsys.readouterr().out == by_place and by_place.startswith("ghashami2016:lem3.4: ")
+    assert capsys.readouterr().out == by_place and by_place.startswith(
+        "ghashami2016:lem3.4: "
+    )
     assert command.main(["show", "ghashami2016 Section 1.1, Nystrom"]) == 2
     assert "several claims: ghashami2016:" in capsys.readouterr().err
 
@@ -62,7 +72,9 @@ def test_places_that_are_none_are_refused(known):
     with pytest.raises(UsageError, match="no statement at 'kpotufe2020 Theorem 11'"):
         show.at_place(known, "kpotufe2020 Theorem 11")
     # A theorem of another paper, and one whose number goes on.
-    assert {claim.id for claim in show.at_place(known, "Theorem 3.2")} == {"ghashami2016:thm3.2"}
+    assert {claim.id for claim in show.at_place(known, "Theorem 3.2")} == {
+        "ghashami2016:thm3.2"
+    }
 
 
 def test_what_is_mistyped_is_answered_by_what_was_meant(capsys):

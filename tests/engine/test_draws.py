@@ -46,7 +46,12 @@ def waiting_time(key, population, numbers):
 def log_bound(setting, factor=1.0):
     """P(exponential > log(1/delta)) = delta."""
     delta = setting.numbers["delta"]
-    return Bound(factor * setting.numbers["scale"] * math.log(1 / delta), 1 - delta, True, "toy:1")
+    return Bound(
+        factor * setting.numbers["scale"] * math.log(1 / delta),
+        1 - delta,
+        True,
+        "toy:1",
+    )
 
 
 def place(scale=1.0, delta=0.2, name=""):
@@ -60,7 +65,13 @@ CLAIM = dataclasses.replace(
     toys.CLAIM,
     printed=Form(HALF, GRID, "refuted"),
     corrected=Form(TWICE, GRID, "certified"),
-    controls=(Control("a third", Tail(waiting_time, functools.partial(log_bound, factor=1 / 3)), GRID),),
+    controls=(
+        Control(
+            "a third",
+            Tail(waiting_time, functools.partial(log_bound, factor=1 / 3)),
+            GRID,
+        ),
+    ),
 )
 
 
@@ -69,17 +80,25 @@ def test_the_numbers_do_not_depend_on_the_block(num_trials, dtype):
     key = jax.random.key(3)
     reference = sample(waiting_time, key, GRID[0], num_trials)
     assert reference.shape == (num_trials,) and reference.dtype == np.float64
-    assert np.array_equal(reference, sample(waiting_time, key, GRID[0], num_trials, block=48, batch=16))
+    assert np.array_equal(
+        reference, sample(waiting_time, key, GRID[0], num_trials, block=48, batch=16)
+    )
     np.testing.assert_allclose(
-        sample(waiting_time, key, GRID[0], num_trials, block=7, batch=3), reference, rtol=4 * jnp.finfo(dtype).eps
+        sample(waiting_time, key, GRID[0], num_trials, block=7, batch=3),
+        reference,
+        rtol=4 * jnp.finfo(dtype).eps,
     )
 
 
 def test_trial_i_uses_the_key_folded_with_i(x64):
     key = jax.random.key(5)
     numbers = {"scale": jnp.float64(3.0)}
-    expected = [float(waiting_time(jax.random.fold_in(key, i), None, numbers)) for i in range(9)]
-    np.testing.assert_allclose(sample(waiting_time, key, place(3.0), 9), expected, rtol=1e-14)
+    expected = [
+        float(waiting_time(jax.random.fold_in(key, i), None, numbers)) for i in range(9)
+    ]
+    np.testing.assert_allclose(
+        sample(waiting_time, key, place(3.0), 9), expected, rtol=1e-14
+    )
 
 
 def test_settings_with_equal_shapes_share_a_compilation(x64):
@@ -88,7 +107,11 @@ def test_settings_with_equal_shapes_share_a_compilation(x64):
     def trial(key, population, numbers, *, n):
         traces.append(n)
         assert numbers["shift"].dtype == jnp.float64
-        return jnp.sum(jax.random.normal(key, (n,))) + numbers["shift"] + population["mean"]
+        return (
+            jnp.sum(jax.random.normal(key, (n,)))
+            + numbers["shift"]
+            + population["mean"]
+        )
 
     key = jax.random.key(0)
     for shift, count in ((0.0, 300), (1.0, 200), (2.0, 128)):
@@ -106,7 +129,9 @@ def test_a_trial_must_return_a_scalar():
     def trial(key, population, numbers):
         return jax.random.normal(key, (2,))
 
-    with pytest.raises(ValueError, match=r"trial must return a scalar, got shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"trial must return a scalar, got shape \(2,\)"
+    ):
         sample(trial, jax.random.key(0), Setting("here"), 3)
 
 
@@ -118,7 +143,13 @@ def test_no_trials_are_an_empty_sample_and_fewer_are_refused():
 
 def test_progress_counts_trials_up_to_the_total():
     seen = []
-    sample(waiting_time, jax.random.key(0), GRID[0], 300, progress=lambda done, total: seen.append((done, total)))
+    sample(
+        waiting_time,
+        jax.random.key(0),
+        GRID[0],
+        300,
+        progress=lambda done, total: seen.append((done, total)),
+    )
     assert seen == [(128, 300), (256, 300), (300, 300)]
 
 
@@ -127,20 +158,34 @@ def test_a_derived_key_belongs_to_its_seed_and_names():
         return tuple(jax.random.key_data(derive_key(*args)).tolist())
 
     assert words(0, "a", "b") == words(0, "a", "b") == (3115712623, 1479565483)
-    keys = {words(0, "a", "b"), words(1, "a", "b"), words(0, "b", "a"), words(0, "ab"), words(10**30, "a", "b")}
+    keys = {
+        words(0, "a", "b"),
+        words(1, "a", "b"),
+        words(0, "b", "a"),
+        words(0, "ab"),
+        words(10**30, "a", "b"),
+    }
     assert len(keys) == 5
 
 
 def test_a_profile_gives_what_decides_up_to_its_cap():
     alpha = 1e-5
-    tried = Form(TWICE, (place(delta=0.3), place(delta=0.01), place(delta=1e-9), place(delta=2.0)), "certified")
+    tried = Form(
+        TWICE,
+        (place(delta=0.3), place(delta=0.01), place(delta=1e-9), place(delta=2.0)),
+        "certified",
+    )
     needed = stopping.trials_needed(1 - (1 - 0.3), alpha / 4, block=128)
     assert needed < 512
     assert QUICK.trials(tried, alpha) == (needed, 512, 512, 0)
     most = stopping.trials_needed(1 - (1 - 0.01), alpha / 4, block=128)
     assert FULL.trials(tried, alpha) == (needed, most, 20_480, 0) and most % 128 == 0
-    constant = Form(Calibrated(waiting_time, log_bound, 0.0, 1.0), (place(delta=0.3),), "calibrated")
-    assert QUICK.trials(constant, alpha) == (limits.trials_needed(1 - (1 - 0.3), alpha),)
+    constant = Form(
+        Calibrated(waiting_time, log_bound, 0.0, 1.0), (place(delta=0.3),), "calibrated"
+    )
+    assert QUICK.trials(constant, alpha) == (
+        limits.trials_needed(1 - (1 - 0.3), alpha),
+    )
 
 
 def test_a_profile_knows_every_statement():
@@ -162,25 +207,36 @@ def test_a_profile_knows_every_statement():
 def test_forms_that_run_the_same_trial_share_its_sample(x64):
     calls = []
     samples = Samples("toy:1", 0, drawn=calls.append)
-    other = Form(TWICE, (dataclasses.replace(GRID[0], numbers={"scale": 2.0, "delta": 0.2}),), "certified")
+    other = Form(
+        TWICE,
+        (dataclasses.replace(GRID[0], numbers={"scale": 2.0, "delta": 0.2}),),
+        "certified",
+    )
     forms = [(CLAIM.printed, (50, 60)), (CLAIM.corrected, (130, 20)), (other, (10,))]
     for form, counts in forms:
         samples.want(form, counts)
     assert samples.wanted == 130 + 60 + 10 and samples.there == 0
     drawn = [
-        [samples.first(form, setting, count) for setting, count in zip(form.settings, counts, strict=True)]
+        [
+            samples.first(form, setting, count)
+            for setting, count in zip(form.settings, counts, strict=True)
+        ]
         for form, counts in forms
     ]
     assert sum(calls) == samples.there == 256 + 64 + 16
     assert [len(s) for found in drawn for s in found] == [50, 60, 130, 20, 10]
     assert np.array_equal(drawn[0][0], drawn[1][0][:50])
-    np.testing.assert_allclose(drawn[2][0], 2 * drawn[0][0][:10])  # the same name has the same key, and its own sample
+    np.testing.assert_allclose(
+        drawn[2][0], 2 * drawn[0][0][:10]
+    )  # the same name has the same key, and its own sample
 
 
 def test_a_claim_is_judged_in_both_forms_and_its_control_is_rejected(dtype):
     (result,) = run([CLAIM], profile=QUICK, seed=0)
     assert result.printed.status == "refuted" and result.corrected.status == "certified"
-    assert [(name, rejected(verdict)) for name, verdict in result.controls] == [("a third", True)]
+    assert [(name, rejected(verdict)) for name, verdict in result.controls] == [
+        ("a third", True)
+    ]
     assert result.as_expected and not result.unexpected and not result.notes
     assert result.printed.alpha == pytest.approx(1e-3 / 3)
 
@@ -189,23 +245,37 @@ def test_a_subset_of_the_claims_has_the_same_numbers(x64):
     more = [dataclasses.replace(CLAIM, id="toy2020:thm0"), CLAIM]
     alone = run([CLAIM], profile=TINY, seed=4)[0]
     among = run(more, profile=TINY, seed=4)[1]
-    for one, other in zip(alone.corrected.evidence, among.corrected.evidence, strict=True):
+    for one, other in zip(
+        alone.corrected.evidence, among.corrected.evidence, strict=True
+    ):
         assert other.trials == one.trials == 100
         assert one.facts["quantile"] == other.facts["quantile"]
-    assert run(more, profile=TINY, seed=4)[0].corrected.evidence != among.corrected.evidence
+    assert (
+        run(more, profile=TINY, seed=4)[0].corrected.evidence
+        != among.corrected.evidence
+    )
 
 
 def test_progress_reaches_the_total_once_for_shared_samples():
     seen = []
-    run([CLAIM], profile=TINY, seed=0, progress=lambda done, total: seen.append((done, total)))
+    run(
+        [CLAIM],
+        profile=TINY,
+        seed=0,
+        progress=lambda done, total: seen.append((done, total)),
+    )
     done, total = zip(*seen, strict=True)
     parts = 500 * len(parts_of(CLAIM))
-    assert total[0] == 200 + parts and done[-1] == total[-1] == 256 + parts  # blocks are not cut
+    assert (
+        total[0] == 200 + parts and done[-1] == total[-1] == 256 + parts
+    )  # blocks are not cut
     assert list(done) == sorted(done)
 
 
 def expecting(expect, **changes):
-    return dataclasses.replace(CLAIM, **changes, corrected=dataclasses.replace(CLAIM.corrected, expect=expect))
+    return dataclasses.replace(
+        CLAIM, **changes, corrected=dataclasses.replace(CLAIM.corrected, expect=expect)
+    )
 
 
 RARE = Form(TWICE, (place(delta=1e-6),), "certified")
@@ -224,21 +294,33 @@ RARE = Form(TWICE, (place(delta=1e-6),), "certified")
 def test_a_verdict_is_compared_with_what_is_expected(claim, profile, unexpected):
     (result,) = run([claim], profile=profile, seed=0)
     assert result.unexpected == unexpected and result.as_expected == (not unexpected)
-    assert len(result.forms) == (claim.printed is not None) + (claim.corrected is not None)
+    assert len(result.forms) == (claim.printed is not None) + (
+        claim.corrected is not None
+    )
 
 
 def test_a_control_that_is_not_rejected_fails_the_run_and_on_own_data_takes_the_certificate():
     claim = dataclasses.replace(CLAIM, controls=(Control("nothing", TWICE, GRID),))
     (result,) = run([claim], profile=QUICK, seed=0)
     assert not result.as_expected and not result.unexpected
-    assert result.notes == ("control nothing not rejected: the check has no power here",)
+    assert result.notes == (
+        "control nothing not rejected: the check has no power here",
+    )
     (result,) = run([claim], profile=QUICK, seed=0, data=True)
-    assert result.as_expected and result.corrected.status == "consistent" and "no power" in result.corrected.because
+    assert (
+        result.as_expected
+        and result.corrected.status == "consistent"
+        and "no power" in result.corrected.because
+    )
 
 
 def test_what_rests_on_numbers_that_are_not_finite_is_never_as_expected():
     broken = Tail(lambda *trial: jnp.nan * waiting_time(*trial), log_bound)
-    claim = dataclasses.replace(CLAIM, printed=Form(broken, GRID, "refuted"), controls=(Control("c", broken, GRID),))
+    claim = dataclasses.replace(
+        CLAIM,
+        printed=Form(broken, GRID, "refuted"),
+        controls=(Control("c", broken, GRID),),
+    )
     (result,) = run([claim], profile=TINY, seed=0)
     assert result.printed.status == "refuted" and result.unexpected == ("printed",)
     assert not rejected(result.controls[0][1]) and not result.as_expected
@@ -248,13 +330,36 @@ def test_what_rests_on_numbers_that_are_not_finite_is_never_as_expected():
 @pytest.mark.parametrize(
     ("claim", "as_expected"),
     [
-        (dataclasses.replace(CLAIM, printed=dataclasses.replace(CLAIM.printed, expect="certified")), True),
-        (dataclasses.replace(CLAIM, corrected=dataclasses.replace(CLAIM.printed, expect="certified")), False),
-        (dataclasses.replace(CLAIM, printed=Form(Identity(lambda key, setting: 1.0), GRID, "identity")), False),
-        (dataclasses.replace(CLAIM, corrected=dataclasses.replace(CLAIM.corrected, expect="vacuous")), True),
+        (
+            dataclasses.replace(
+                CLAIM, printed=dataclasses.replace(CLAIM.printed, expect="certified")
+            ),
+            True,
+        ),
+        (
+            dataclasses.replace(
+                CLAIM, corrected=dataclasses.replace(CLAIM.printed, expect="certified")
+            ),
+            False,
+        ),
+        (
+            dataclasses.replace(
+                CLAIM,
+                printed=Form(Identity(lambda key, setting: 1.0), GRID, "identity"),
+            ),
+            False,
+        ),
+        (
+            dataclasses.replace(
+                CLAIM, corrected=dataclasses.replace(CLAIM.corrected, expect="vacuous")
+            ),
+            True,
+        ),
     ],
 )
-def test_on_own_data_only_refuted_corrected_forms_and_identities_fail(claim, as_expected):
+def test_on_own_data_only_refuted_corrected_forms_and_identities_fail(
+    claim, as_expected
+):
     (result,) = run([claim], profile=TINY, seed=0, data=True)
     assert result.as_expected == as_expected
 
@@ -263,14 +368,22 @@ def outside(setting):
     return Bound(1.0, 0.9, False, "toy:1")
 
 
-@pytest.mark.parametrize("statement", [Tail(waiting_time, outside), Inequality(lambda *_: [(0.5, outside(None))])])
-def test_a_setting_outside_the_hypotheses_stops_a_run_and_is_not_testable_on_own_data(statement):
+@pytest.mark.parametrize(
+    "statement",
+    [Tail(waiting_time, outside), Inequality(lambda *_: [(0.5, outside(None))])],
+)
+def test_a_setting_outside_the_hypotheses_stops_a_run_and_is_not_testable_on_own_data(
+    statement,
+):
     claim = dataclasses.replace(CLAIM, corrected=Form(statement, GRID, "certified"))
     with pytest.raises(judging.InvalidSetting) as caught:
         run([claim], profile=TINY, seed=0)
     assert caught.value.__notes__ == ["raised by claim toy2020:thm1, corrected"]
     (result,) = run([claim], profile=TINY, seed=0, data=True)
-    assert result.corrected.status == "not testable" and "hypotheses of toy:1" in result.corrected.because
+    assert (
+        result.corrected.status == "not testable"
+        and "hypotheses of toy:1" in result.corrected.because
+    )
     assert result.as_expected
 
 
@@ -291,9 +404,13 @@ def test_identities_and_exact_probabilities_run_on_the_host(x64):
         Form(Identity(residual), GRID, "identity"),
         Form(Exact(lambda setting: (-2.0, -1.0)), GRID[:1], "certified"),
     ]
-    claim = dataclasses.replace(CLAIM, printed=forms[0], corrected=forms[1], controls=())
+    claim = dataclasses.replace(
+        CLAIM, printed=forms[0], corrected=forms[1], controls=()
+    )
     (result,) = run([claim], profile=QUICK, seed=0)
-    assert result.printed.status == "identity" and result.corrected.status == "certified"
+    assert (
+        result.printed.status == "identity" and result.corrected.status == "certified"
+    )
     assert [e.trials for e in result.printed.evidence] == [4, 4]
     assert len(keys) == 2 and keys[0] != keys[1]
 
@@ -304,16 +421,36 @@ def test_single_precision_is_judged_by_its_own_rounding(dtype):
 
     setting = Setting("here", numbers={"third": 1 / 3})
     statement = Tail(third, lambda s: Bound(1 - 1e-8, 1.0, True, "toy:1"))
-    claim = dataclasses.replace(CLAIM, printed=None, corrected=Form(statement, (setting,), "consistent"), controls=())
+    claim = dataclasses.replace(
+        CLAIM,
+        printed=None,
+        corrected=Form(statement, (setting,), "consistent"),
+        controls=(),
+    )
     (result,) = run([claim], profile=TINY, seed=0)
-    assert result.corrected.status == ("consistent" if dtype == jnp.float32 else "refuted")
+    assert result.corrected.status == (
+        "consistent" if dtype == jnp.float32 else "refuted"
+    )
 
-    def residual(key, setting):  # as claims hand it over: computed in the precision of the run, in an array of float64
-        return np.float64([float(jnp.asarray(1 / 3) * 3 * setting.numbers["factor"]) - 1])
+    def residual(
+        key, setting
+    ):  # as claims hand it over: computed in the precision of the run, in an array of float64
+        return np.float64(
+            [float(jnp.asarray(1 / 3) * 3 * setting.numbers["factor"]) - 1]
+        )
 
-    for factor, expected in ((1 - 1e-8, ("identity", "refuted")), (0.998, ("refuted", "refuted"))):
-        form = Form(Identity(residual), (Setting("here", numbers={"factor": factor}),), "identity")
-        (result,) = run([dataclasses.replace(claim, corrected=form)], profile=TINY, seed=0)
+    for factor, expected in (
+        (1 - 1e-8, ("identity", "refuted")),
+        (0.998, ("refuted", "refuted")),
+    ):
+        form = Form(
+            Identity(residual),
+            (Setting("here", numbers={"factor": factor}),),
+            "identity",
+        )
+        (result,) = run(
+            [dataclasses.replace(claim, corrected=form)], profile=TINY, seed=0
+        )
         assert result.corrected.status == expected[dtype == jnp.float64]
 
 
@@ -357,7 +494,13 @@ print(len(draw.program.where.device_set), found[0] == found[1])
 
 
 def test_three_devices_give_the_same_numbers_and_decompositions_do_not_wait_for_each_other():
-    done = subprocess.run([sys.executable, "-c", DEVICES], capture_output=True, text=True, check=True, timeout=240)
+    done = subprocess.run(
+        [sys.executable, "-c", DEVICES],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
+    )
     assert done.stdout.split() == ["3", "True"]
 
 
@@ -384,7 +527,14 @@ def kept_run(folder, trial, of="this version"):
         traces.append(1)
         return trial(key, population, numbers)
 
-    draw = draws.Draw(counted, jax.random.key(1), GRID[0], block=32, name="a", kept=programs.Kept(folder, of))
+    draw = draws.Draw(
+        counted,
+        jax.random.key(1),
+        GRID[0],
+        block=32,
+        name="a",
+        kept=programs.Kept(folder, of),
+    )
     return draw(64), len(traces)
 
 
@@ -400,16 +550,25 @@ def test_a_kept_program_gives_the_same_numbers_without_being_traced(x64, tmp_pat
         assert traced and np.array_equal(found, expected)
     constant = np.arange(3.0)
     for _ in range(2):  # what a trial holds as an array is in no file
-        assert kept_run(tmp_path / "no folder", lambda k, p, n: waiting_time(k, p, n) + jnp.asarray(constant)[1])[1]
+        assert kept_run(
+            tmp_path / "no folder",
+            lambda k, p, n: waiting_time(k, p, n) + jnp.asarray(constant)[1],
+        )[1]
 
 
 def test_what_is_heavy_runs_in_smaller_batches_and_is_optimised(x64, monkeypatch):
     def trial(key, population, numbers, *, n):
         rows = jax.random.normal(key, (n, 8))
-        return jax.lax.scan(lambda s, row: (jnp.sin(s) + row, None), rows[0], rows)[0].sum()
+        return jax.lax.scan(lambda s, row: (jnp.sin(s) + row, None), rows[0], rows)[
+            0
+        ].sum()
 
     key, options, compiled = jax.random.key(0), [], programs._compiled
-    monkeypatch.setattr(programs, "_compiled", lambda low, how: options.append(how) or compiled(low, how))
+    monkeypatch.setattr(
+        programs,
+        "_compiled",
+        lambda low, how: options.append(how) or compiled(low, how),
+    )
     batches = []
     for n in (3, 400, 5_000):
         draw = draws.Draw(trial, key, Setting("here", shapes={"n": n}))

@@ -21,14 +21,21 @@ mpmath = pytest.importorskip("mpmath")
 def holds(ball, value):
     """Whether a ball holds a number of mpmath, and is narrow."""
     value = mpmath.mpf(value)
-    low, high = (mpmath.mpf(end.str(60, radius=False)) for end in (ball.lower(), ball.upper()))
+    low, high = (
+        mpmath.mpf(end.str(60, radius=False)) for end in (ball.lower(), ball.upper())
+    )
     slack = abs(value) * mpmath.mpf(10) ** -45
-    return low - slack <= value <= high + slack and high - low <= abs(value) * mpmath.mpf(10) ** -20
+    return (
+        low - slack <= value <= high + slack
+        and high - low <= abs(value) * mpmath.mpf(10) ** -20
+    )
 
 
 def test_numbers_become_balls_exactly():
     with enclosures.precision(128):
-        assert ball(0.1) == ball(Fraction(0.1)) != ball("0.1") and ball(Fraction(1, 10)).overlaps(ball("0.1"))
+        assert ball(0.1) == ball(Fraction(0.1)) != ball("0.1") and ball(
+            Fraction(1, 10)
+        ).overlaps(ball("0.1"))
     grid = balls(np.array([[0.5, 3], [-1, 2**60]]))
     assert grid.shape == (2, 2) and grid[1, 1] == 2**60 and balls(np.float64(2.0)) == 2
 
@@ -37,14 +44,25 @@ def test_numbers_become_balls_exactly():
 def test_tails_hold_what_mpmath_says():
     with enclosures.precision(192):
         for x in (-3.0, 0.1, 40.0):
-            assert holds(enclosures.normal_tail(x), mpmath.erfc(mpmath.mpf(x) / mpmath.sqrt(2)) / 2)
+            assert holds(
+                enclosures.normal_tail(x),
+                mpmath.erfc(mpmath.mpf(x) / mpmath.sqrt(2)) / 2,
+            )
         for x, k in ((0.001, 7), (5.0, 2), (900.0, 31)):
-            upper = mpmath.gammainc(mpmath.mpf(k) / 2, mpmath.mpf(x) / 2, regularized=True)
-            lower = mpmath.gammainc(mpmath.mpf(k) / 2, 0, mpmath.mpf(x) / 2, regularized=True)
-            assert holds(enclosures.chi_square_tail(x, k), upper) and holds(enclosures.chi_square_below(x, k), lower)
+            upper = mpmath.gammainc(
+                mpmath.mpf(k) / 2, mpmath.mpf(x) / 2, regularized=True
+            )
+            lower = mpmath.gammainc(
+                mpmath.mpf(k) / 2, 0, mpmath.mpf(x) / 2, regularized=True
+            )
+            assert holds(enclosures.chi_square_tail(x, k), upper) and holds(
+                enclosures.chi_square_below(x, k), lower
+            )
         p = Fraction(3, 7)
         for count in range(12):
-            chance = sum(math.comb(10, i) * p**i * (1 - p) ** (10 - i) for i in range(count, 11))
+            chance = sum(
+                math.comb(10, i) * p**i * (1 - p) ** (10 - i) for i in range(count, 11)
+            )
             tail = enclosures.binomial_tail(count, 10, p)
             assert holds(tail, mpmath.mpf(chance.numerator) / chance.denominator)
 
@@ -55,10 +73,16 @@ def test_spectra_hold_what_mpmath_says():
     A[:, 3] = A[:, 2]  # singular, with a value that is exactly zero
     values = enclosures.singular_values(A)
     exact = mpmath.svd_r(mpmath.matrix(A.tolist()), compute_uv=False)
-    assert all(x.lower() <= ball(str(y)) <= x.upper() for x, y in zip(values[:3], exact, strict=False))
+    assert all(
+        x.lower() <= ball(str(y)) <= x.upper()
+        for x, y in zip(values[:3], exact, strict=False)
+    )
     assert values[3].contains(0) and all(float(x.rad()) < 1e-13 for x in values)
     spectral, frobenius = enclosures.norms(A)
-    assert spectral.overlaps(values[0]) and abs(float(frobenius) - np.linalg.norm(A)) < 1e-13
+    assert (
+        spectral.overlaps(values[0])
+        and abs(float(frobenius) - np.linalg.norm(A)) < 1e-13
+    )
     gram = enclosures.eigenvalues(balls(A).T @ balls(A))
     assert all(x.overlaps(y * y) for x, y in zip(gram[::-1], values, strict=True))
     with pytest.raises(ValueError, match="symmetric"):
@@ -75,7 +99,9 @@ def test_later_precisions_know_small_eigenvalues_to_many_digits(smallest):
         found = enclosures.eigenvalues(A)
         exact = sorted(mpmath.eigsy(mpmath.matrix(A.tolist()), eigvals_only=True))
         assert all(holds(x, y) for x, y in zip(found, exact, strict=True))
-        assert enclosures.eigenvalues(np.eye(3))[0] == 1 and enclosures.eigenvalues(np.ones((3, 3)))[0].contains(0)
+        assert enclosures.eigenvalues(np.eye(3))[0] == 1 and enclosures.eigenvalues(
+            np.ones((3, 3))
+        )[0].contains(0)
 
 
 SHARED = {
@@ -101,16 +127,31 @@ def test_the_namespace_of_balls_encloses_what_numpy_computes(name):
     found = np.asarray(function(enclosures.xp)(*map(balls, given)), dtype=object)
     assert found.shape == expected.shape
     for x, y in zip(found.ravel(), expected.ravel(), strict=True):
-        assert abs(float(x) - y) <= 1e-13 * max(1, abs(y)) and float(ball(x).rad()) < 1e-12
+        assert (
+            abs(float(x) - y) <= 1e-13 * max(1, abs(y)) and float(ball(x).rad()) < 1e-12
+        )
 
 
 def test_the_namespace_of_balls_rounds_nothing_and_has_nothing_that_needs_a_comparison():
     xp = enclosures.xp
-    assert set(SHARED) == {*xp._COMPUTING, "max", "min", "maximum", "minimum", *(n for n in SHARED if "." in n)}
+    assert set(SHARED) == {
+        *xp._COMPUTING,
+        "max",
+        "min",
+        "maximum",
+        "minimum",
+        *(n for n in SHARED if "." in n),
+    }
     with enclosures.precision(128):
-        assert abs(xp.sqrt(2) ** 2 - 2) < 1e-30 and abs(xp.sin(xp.pi)) < 1e-30 and abs(xp.exp(1.0).log() - 1) < 1e-30
+        assert (
+            abs(xp.sqrt(2) ** 2 - 2) < 1e-30
+            and abs(xp.sin(xp.pi)) < 1e-30
+            and abs(xp.exp(1.0).log() - 1) < 1e-30
+        )
     A = balls(np.arange(6.0).reshape(2, 3))
-    assert np.array_equal(xp.einsum("ij,kj->ik", A, A), A @ A.T) and xp.linalg.norm(A, 2) < xp.linalg.norm(A, "fro")
+    assert np.array_equal(xp.einsum("ij,kj->ik", A, A), A @ A.T) and xp.linalg.norm(
+        A, 2
+    ) < xp.linalg.norm(A, "fro")
     assert all(hasattr(xp, name) for name in xp._SHAPING)
     for name in ("sort", "argmax", "where", "linspace"):
         with pytest.raises(AttributeError, match=f"balls have no '{name}'; there are"):
@@ -131,13 +172,23 @@ def test_both_sides_over_the_larger_one_have_all_digits():
 
 def test_two_sides_are_decided_only_where_they_are_apart():
     third = Fraction(1, 3)
-    assert at_most(lambda: (third, ball(third) + ball("1e-300"))).holds  # at the third precision
-    verdict = at_most(lambda: (ball(2).sqrt(), Fraction(14142135623730950, 10**16)), "the square root")
-    assert not verdict.holds and verdict.digits >= 10 and "the square root" in verdict.because
+    assert at_most(
+        lambda: (third, ball(third) + ball("1e-300"))
+    ).holds  # at the third precision
+    verdict = at_most(
+        lambda: (ball(2).sqrt(), Fraction(14142135623730950, 10**16)), "the square root"
+    )
+    assert (
+        not verdict.holds
+        and verdict.digits >= 10
+        and "the square root" in verdict.because
+    )
     for decide in (at_most, equal):
         with pytest.raises(ArithmeticError, match="cannot be told apart"):
             decide(lambda: (ball(2).sqrt() ** 2, 2))
-    assert equal(lambda: (2, 2)).holds and not equal(lambda: (ball(2).sqrt(), 1.5)).holds
+    assert (
+        equal(lambda: (2, 2)).holds and not equal(lambda: (ball(2).sqrt(), 1.5)).holds
+    )
     both = together([at_most(lambda: (1, 2)), verdict])
     assert not both.holds and both.because.startswith(verdict.because)
     assert together([at_most(lambda: (1, 2))] * 3).holds
@@ -149,9 +200,13 @@ def test_a_true_inequality_is_proved_and_a_slightly_false_one_is_not():
 
     assert prove(taylor(24), [(0, 3)], zeros={0: (0, 6)}).holds
     assert not prove(taylor(24.5), [(0, 3)], zeros={0: (0, 4)}).holds
-    assert prove(lambda x: (x.exp() + (-x).exp()) / 2 - x.cos(), [(-2, 3)], zeros={0: (0, 2)}).holds
+    assert prove(
+        lambda x: (x.exp() + (-x).exp()) / 2 - x.cos(), [(-2, 3)], zeros={0: (0, 2)}
+    ).holds
     assert prove(lambda x: x - x.sin(), [(-2, 0)], zeros={0: (0, 3)}).holds is False
-    assert prove(lambda x: x.sin() - x, [(-2, 0)], zeros={0: (0, 3)}).holds  # odd order, the upper end
+    assert prove(
+        lambda x: x.sin() - x, [(-2, 0)], zeros={0: (0, 3)}
+    ).holds  # odd order, the upper end
 
     def norm(least):
         return lambda x, y: x * x + y * y - x * y - least
@@ -160,7 +215,9 @@ def test_a_true_inequality_is_proved_and_a_slightly_false_one_is_not():
     assert not prove(norm(ball("1e-3")), [(-1, 1), (-1, 2)]).holds
     with pytest.raises(ArithmeticError, match="not decided"):
         prove(norm(0), [(-1, 1), (-1, 1)], pieces=500)
-    assert prove(lambda x, y: (x * y).exp() - 1 - x * y, [(0, 1), ("0.5", 3)], zeros={0: (0, 2)}).holds
+    assert prove(
+        lambda x, y: (x * y).exp() - 1 - x * y, [(0, 1), ("0.5", 3)], zeros={0: (0, 2)}
+    ).holds
     with pytest.raises(ValueError, match="even order"):
         prove(lambda x: x - x.sin(), [(-1, 1)], zeros={0: (0, 3)})
 
@@ -172,6 +229,13 @@ def test_proofs_of_several_threads_keep_their_precisions():
             return Enclosed(enclosures.ctx.prec == bits, 1, "")
 
     verdict = Verdict("consistent", "", 1.0, 1e-3, (), {})
-    forms = [Form(Undecided(""), (), "consistent", enclosed=functools.partial(proof, 100 + i)) for i in range(16)]
+    forms = [
+        Form(
+            Undecided(""), (), "consistent", enclosed=functools.partial(proof, 100 + i)
+        )
+        for i in range(16)
+    ]
     with futures.ThreadPoolExecutor(4) as pool:
-        assert {found.status for found in pool.map(enclosed, forms, [verdict] * len(forms))} == {"proved"}
+        assert {
+            found.status for found in pool.map(enclosed, forms, [verdict] * len(forms))
+        } == {"proved"}

@@ -30,7 +30,10 @@ from proofs_check.engine import checkpoint, draws, files
 from proofs_check.report import document
 
 pytestmark = pytest.mark.usefixtures("own_precision")
-CALLS = {name: getattr(files, name) for name in ("_open", "_write", "_fsync", "_rename", "cut", "_remove")}
+CALLS = {
+    name: getattr(files, name)
+    for name in ("_open", "_write", "_fsync", "_rename", "cut", "_remove")
+}
 WAYS = ("once", "from then on", "half", "killed")
 CLAIM = dataclasses.replace(toys.CLAIM, printed=None)
 
@@ -48,10 +51,16 @@ class Disk:
     def wrap(self, name, call):
         def wrapped(*args):
             self.count += 1
-            if self.count == self.at or (self.count > self.at > 0 and self.way in WAYS[1::2]):
+            if self.count == self.at or (
+                self.count > self.at > 0 and self.way in WAYS[1::2]
+            ):
                 if self.way == "half" and name == "_write":
                     call(args[0], args[1][: len(args[1]) // 2])
-                raise Killed if self.way == "killed" else OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                raise (
+                    Killed
+                    if self.way == "killed"
+                    else OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                )
             more = [bytes(a) if name == "_write" else a for a in args[1:]]
             found = call(args[0], *more)
             if name in CALLS:
@@ -74,15 +83,23 @@ class Disk:
 @pytest.mark.parametrize(("before", "way"), [*itertools.product([b"old", None], WAYS)])
 def test_a_file_is_written_as_a_whole_or_not_at_all(before, way, tmp_path):
     path = tmp_path / "report"
-    for at in range(1, 8):  # open, write, fsync, rename, and of the folder open, fsync; and none
+    for at in range(
+        1, 8
+    ):  # open, write, fsync, rename, and of the folder open, fsync; and none
         path.unlink(missing_ok=True)
         if before is not None:
             path.write_bytes(before)
-        expected = contextlib.nullcontext() if at == 7 else pytest.raises((files.StorageError, Killed))
+        expected = (
+            contextlib.nullcontext()
+            if at == 7
+            else pytest.raises((files.StorageError, Killed))
+        )
         with Disk(at, way) as disk, expected:
             files.write(path, "new\udcff")
         assert at < 7 or disk.count == 6
-        assert (path.read_bytes() if path.exists() else None) == (b"new\\udcff" if at > 4 else before)
+        assert (path.read_bytes() if path.exists() else None) == (
+            b"new\\udcff" if at > 4 else before
+        )
         assert way in WAYS[1::2] or files.leftovers(tmp_path) == []
         files.clear(tmp_path)
         assert {p.name for p in tmp_path.iterdir()} <= {"report"}
@@ -91,11 +108,15 @@ def test_a_file_is_written_as_a_whole_or_not_at_all(before, way, tmp_path):
 @pytest.fixture
 def whole(monkeypatch, tmp_path, capsys):
     """Compile a toy, work in an empty folder, and return the report of a run that nothing stopped, in the folder w."""
-    registry = types.SimpleNamespace(claims=lambda *_, only: [CLAIM], outlines=lambda: [CLAIM])
+    registry = types.SimpleNamespace(
+        claims=lambda *_, only: [CLAIM], outlines=lambda: [CLAIM]
+    )
     monkeypatch.setitem(sys.modules, "proofs_check.register", registry)
     monkeypatch.setattr(draws, "PROFILES", {"quick": toys.PROFILE})
     monkeypatch.setattr(job, "WORKERS", 1)
-    monkeypatch.setattr(checkpoint, "digest_of_program", lambda: "0")  # a third of the time
+    monkeypatch.setattr(
+        checkpoint, "digest_of_program", lambda: "0"
+    )  # a third of the time
     monkeypatch.chdir(tmp_path)
     assert main(["--output", "w"]) == 0
     return toys.report("w")[0]
@@ -129,29 +150,51 @@ STARTS += [(lambda folder, n=n: interrupted(folder, n), "resume") for n in range
 def blocks_of(folder):
     """Return the whole lines of blocks in a folder."""
     path = folder / checkpoint.CHECKPOINT
-    return {line for line in path.read_bytes().split(b"\n")[:-1] if b'"<f8"' in line} if path.exists() else set()
+    return (
+        {line for line in path.read_bytes().split(b"\n")[:-1] if b'"<f8"' in line}
+        if path.exists()
+        else set()
+    )
 
 
 def goes_on(folder, whole, kept):
     """Assert that these blocks are there, and every file whole or not at all; go on to the end of the run."""
-    found = {path.name for path in folder.iterdir()} - {path.name for path in files.leftovers(folder)}
+    found = {path.name for path in folder.iterdir()} - {
+        path.name for path in files.leftovers(folder)
+    }
     if checkpoint.MANIFEST in found:
         assert kept <= blocks_of(folder)
-        assert "report.json" not in found or document.read(folder / "report.json")["complete"]
-        assert "report.html" not in found or (folder / "report.html").read_text().endswith("</html>\n")
+        assert (
+            "report.json" not in found
+            or document.read(folder / "report.json")["complete"]
+        )
+        assert "report.html" not in found or (
+            folder / "report.html"
+        ).read_text().endswith("</html>\n")
         assert main(["resume", str(folder)]) == 0
     else:
-        assert not kept and found <= {checkpoint.CHECKPOINT} and main(["--output", str(folder)]) == 0
+        assert (
+            not kept
+            and found <= {checkpoint.CHECKPOINT}
+            and main(["--output", str(folder)]) == 0
+        )
     report = document.read(folder / "report.json")
     assert {key: value for key, value in report.items() if key != "run"} == whole
     assert job.write_pages(folder, report) == []
 
 
 def written(log):
-    return {entry[2][:-1] for entry in log if entry[0] == "_write" and b'"<f8"' in entry[2][:200]}
+    return {
+        entry[2][:-1]
+        for entry in log
+        if entry[0] == "_write" and b'"<f8"' in entry[2][:200]
+    }
 
 
-@pytest.mark.parametrize(("starts", "step"), [(STARTS[:5], 29), pytest.param(STARTS, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("starts", "step"),
+    [(STARTS[:5], 29), pytest.param(STARTS, 1, marks=pytest.mark.slow)],
+)
 def test_whatever_call_of_a_command_fails_nothing_is_lost(starts, step, whole, capsys):
     began, count, folder = time.monotonic(), 0, Path("o")
     for (prepare, word), way in itertools.product(starts, WAYS):
@@ -176,7 +219,12 @@ def test_whatever_call_of_a_command_fails_nothing_is_lost(starts, step, whole, c
 
 def cut_off(log, draw):
     """Return the files, by path, that a power cut after these calls may leave: whole pages and names, old or new."""
-    now, disk, named, waiting = [], {}, {}, []  # contents of files and what the disk has of them; names; names to come
+    now, disk, named, waiting = (
+        [],
+        {},
+        {},
+        [],
+    )  # contents of files and what the disk has of them; names; names to come
     for name, path, *args in log:
         number = {**named, **dict(waiting)}.get(path)
         if name == "_open" and args[0] & os.O_CREAT and number is None:
@@ -198,15 +246,24 @@ def cut_off(log, draw):
     for path, number in named.items():
         new, old = bytes(now[number]), disk.get(number, b"")
         size = draw.choice((len(new), len(old)))
-        pages = ((new if draw.random() < share else old)[i : i + 4096].ljust(4096, b"\0") for i in range(0, size, 4096))
+        pages = (
+            (new if draw.random() < share else old)[i : i + 4096].ljust(4096, b"\0")
+            for i in range(0, size, 4096)
+        )
         found[path] = b"".join(pages)[:size]
     return found
 
 
 @pytest.mark.parametrize("cuts", [12, pytest.param(400, marks=pytest.mark.slow)])
-def test_a_power_cut_takes_nothing_that_was_forced_to_the_disk(cuts, whole, capsys, monkeypatch):
-    clock = itertools.count(time.monotonic(), 8.0)  # every fourth block is forced to the disk
-    monkeypatch.setattr(checkpoint, "time", types.SimpleNamespace(monotonic=lambda: next(clock)))
+def test_a_power_cut_takes_nothing_that_was_forced_to_the_disk(
+    cuts, whole, capsys, monkeypatch
+):
+    clock = itertools.count(
+        time.monotonic(), 8.0
+    )  # every fourth block is forced to the disk
+    monkeypatch.setattr(
+        checkpoint, "time", types.SimpleNamespace(monotonic=lambda: next(clock))
+    )
     folder, draw, some = Path("o"), random.Random(0), 0
     with Disk() as disk:
         assert main(["--output", "o"]) == 0
@@ -216,7 +273,11 @@ def test_a_power_cut_takes_nothing_that_was_forced_to_the_disk(cuts, whole, caps
         folder.mkdir()
         for path, content in cut_off(log, draw).items():
             Path(path).write_bytes(content)
-        synced = [i for i, entry in enumerate(log) if entry[:2] == ("_fsync", str(folder / checkpoint.CHECKPOINT))]
+        synced = [
+            i
+            for i, entry in enumerate(log)
+            if entry[:2] == ("_fsync", str(folder / checkpoint.CHECKPOINT))
+        ]
         kept = written(log[: max(synced, default=0)])
         some += len(kept) > 0
         goes_on(folder, whole, kept)
@@ -227,12 +288,18 @@ def test_a_power_cut_takes_nothing_that_was_forced_to_the_disk(cuts, whole, caps
 def test_a_fault_in_embedding_costs_no_finished_block(way, monkeypatch, tmp_path):
     X = np.arange(20, dtype=np.float32).reshape(10, 2)
     add, added = _resume.Record.add, []
-    monkeypatch.setattr(_resume.Record, "add", lambda self, *block: (add(self, *block), added.append(block[0])))
+    monkeypatch.setattr(
+        _resume.Record,
+        "add",
+        lambda self, *block: (add(self, *block), added.append(block[0])),
+    )
     for at in itertools.count(1):
         asked = {"block_size": 4, "progress": tmp_path / str(at)}
         out = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", np.float32, X.shape)
         disk = Disk(at, way)
-        file = type("File", (io.FileIO,), {"write": disk.wrap("_write", io.FileIO.write)})
+        file = type(
+            "File", (io.FileIO,), {"write": disk.wrap("_write", io.FileIO.write)}
+        )
         added.clear()
         with monkeypatch.context() as patch, contextlib.suppress(OSError, Killed):
             patch.setattr(_resume, "open", file, raising=False)
@@ -240,7 +307,9 @@ def test_a_fault_in_embedding_costs_no_finished_block(way, monkeypatch, tmp_path
             patch.setattr(np.memmap, "flush", disk.wrap("flush", np.memmap.flush))
             scale.embed(double, X, out=out, **asked)
         if disk.count < at:
-            assert at == 13 and len(added) == 3  # a write and an fsync of each line, one of the folder, three flushes
+            assert (
+                at == 13 and len(added) == 3
+            )  # a write and an fsync of each line, one of the folder, three flushes
             return
         scale.embed(double, X, out=out, **asked)
         np.testing.assert_array_equal(out, 2 * X)
@@ -270,13 +339,18 @@ for i in itertools.count():
 @pytest.mark.slow
 def test_fifty_kills_lose_nothing(whole, capsys, tmp_path):
     draw, stages = random.Random(0), set()
-    kept = {"JAX_ENABLE_COMPILATION_CACHE": "true", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    kept = {
+        "JAX_ENABLE_COMPILATION_CACHE": "true",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
     kept["JAX_COMPILATION_CACHE_DIR"] = str(tmp_path / "cache")
     for _ in range(50):
         for folder in Path().glob("[0-9]*"):
             shutil.rmtree(folder)
         child = [sys.executable, "-c", FOREVER]
-        with subprocess.Popen(child, stdout=subprocess.DEVNULL, env=os.environ | kept) as process:
+        with subprocess.Popen(
+            child, stdout=subprocess.DEVNULL, env=os.environ | kept
+        ) as process:
             while not Path("1").exists():  # by now all is compiled
                 assert process.poll() is None
                 time.sleep(0.01)

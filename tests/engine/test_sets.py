@@ -7,28 +7,47 @@ import pytest
 
 from proofs_check.engine import enclosures, sets
 
-pytestmark = pytest.mark.skipif(not enclosures.available(), reason="python-flint is not installed")
+pytestmark = pytest.mark.skipif(
+    not enclosures.available(), reason="python-flint is not installed"
+)
 
 
 # The set, whether a float array is a member up to rounding, and equations (as zeros, in floats or balls) of a member.
 SETS = {
-    "box": (sets.box(-0.5, 0.7), lambda x: abs(x - 0.1).max() <= 0.6 + 1e-12, lambda x: []),
+    "box": (
+        sets.box(-0.5, 0.7),
+        lambda x: abs(x - 0.1).max() <= 0.6 + 1e-12,
+        lambda x: [],
+    ),
     "positive": (sets.positive(0.25), lambda x: x.min() >= 0.25, lambda x: []),
     "simplex": (sets.simplex(), lambda x: x.min() >= 0, lambda x: [x.sum() - 1]),
     "sphere": (sets.sphere(), lambda x: True, lambda x: [(x * x).sum() - 1]),
     "unit_trace": (sets.unit_trace(), lambda x: True, lambda x: [x.trace() - 1]),
-    "psd": (sets.psd(), lambda x: np.linalg.eigvalsh(x).min() > -1e-12, lambda x: (x - x.T).ravel()),
+    "psd": (
+        sets.psd(),
+        lambda x: np.linalg.eigvalsh(x).min() > -1e-12,
+        lambda x: (x - x.T).ravel(),
+    ),
     "psd of trace 2": (
         sets.psd(2.0),
         lambda x: np.linalg.eigvalsh(x).min() > -1e-12,
         lambda x: [*(x - x.T).ravel(), x.trace() - 2],
     ),
-    "orthonormal_rows": (sets.orthonormal_rows(), lambda x: True, lambda x: (x @ x.T - np.eye(len(x))).ravel()),
+    "orthonormal_rows": (
+        sets.orthonormal_rows(),
+        lambda x: True,
+        lambda x: (x @ x.T - np.eye(len(x))).ravel(),
+    ),
 }
 
 
 def drawn(name, rng):
-    shape = {"simplex": (4,), "box": (2, 3), "positive": (2, 3), "orthonormal_rows": (2, 3)}.get(name, (3, 3))
+    shape = {
+        "simplex": (4,),
+        "box": (2, 3),
+        "positive": (2, 3),
+        "orthonormal_rows": (2, 3),
+    }.get(name, (3, 3))
     return rng.normal(size=shape)
 
 
@@ -57,4 +76,6 @@ def test_exact_members_are_members_to_all_digits_and_close(name, rng, x64):
             assert all(abs(enclosures.ball(zero)) < 1e-60 for zero in zeros(member))
             if name.startswith("psd"):
                 assert enclosures.eigenvalues(member)[0] > -1e-60
-        np.testing.assert_allclose(np.frompyfunc(float, 1, 1)(member).astype(float), x, atol=1e-12)
+        np.testing.assert_allclose(
+            np.frompyfunc(float, 1, 1)(member).astype(float), x, atol=1e-12
+        )

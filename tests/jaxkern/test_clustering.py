@@ -19,15 +19,29 @@ from jaxkern.metrics import misclassification_rate
 N, K, DIM = 36, 3, 2
 KERNELS = (kernels.Gaussian(2.0), kernels.Distance())
 ALL = {
-    "spectral": lambda key, kernel, X, k, **options: kernel_spectral(key, kernel, X, k, **options),
-    "matrix-free": lambda key, kernel, X, k, **options: kernel_spectral(key, kernel, X, k, matrix_free=True, **options),
-    "from Gram": lambda key, kernel, X, k, **options: spectral_from_gram(key, gram(kernel, X), k, **options),
-    "k-means": lambda key, kernel, X, k, **options: kernel_kmeans(key, kernel, X, k, **options),
+    "spectral": lambda key, kernel, X, k, **options: kernel_spectral(
+        key, kernel, X, k, **options
+    ),
+    "matrix-free": lambda key, kernel, X, k, **options: kernel_spectral(
+        key, kernel, X, k, matrix_free=True, **options
+    ),
+    "from Gram": lambda key, kernel, X, k, **options: spectral_from_gram(
+        key, gram(kernel, X), k, **options
+    ),
+    "k-means": lambda key, kernel, X, k, **options: kernel_kmeans(
+        key, kernel, X, k, **options
+    ),
 }
 SOME = [
-    pytest.param(name, marks=[pytest.mark.slow] if name in ("matrix-free", "from Gram") else []) for name in sorted(ALL)
+    pytest.param(
+        name, marks=[pytest.mark.slow] if name in ("matrix-free", "from Gram") else []
+    )
+    for name in sorted(ALL)
 ]
-FREE = ("matrix-free", KERNELS[1]), pytest.param("matrix-free", KERNELS[0], marks=pytest.mark.slow)
+FREE = (
+    ("matrix-free", KERNELS[1]),
+    pytest.param("matrix-free", KERNELS[0], marks=pytest.mark.slow),
+)
 PAIRS = [*itertools.product(("from Gram", "k-means", "spectral"), KERNELS), *FREE]
 
 
@@ -62,12 +76,16 @@ def test_the_embedding_is_the_literal_one(blobs, kernel, name, double):
         values, rows = literal_embedding(np.float64(gram(kernel, X)), K)
         size, Z = np.abs(values).max(), np.asarray(found(X))
     np.testing.assert_allclose(found.eigenvalues, values, atol=100 * eps(dtype) * size)
-    np.testing.assert_allclose(inner(Z), rows @ rows.T, atol=1e4 * eps(dtype) * size**2 / N)
+    np.testing.assert_allclose(
+        inner(Z), rows @ rows.T, atol=1e4 * eps(dtype) * size**2 / N
+    )
     assert Z.dtype == found.eigenvalues.dtype == dtype
 
 
 @pytest.mark.parametrize(("name", "kernel"), PAIRS)
-def test_separated_clusters_are_found_and_new_points_join_them(blobs, rng, kernel, name):
+def test_separated_clusters_are_found_and_new_points_join_them(
+    blobs, rng, kernel, name
+):
     dtype = jnp.float32
     if name == "k-means" and isinstance(kernel, kernels.Distance):
         with pytest.raises(ValueError, match="positive semidefinite"):
@@ -75,9 +93,16 @@ def test_separated_clusters_are_found_and_new_points_join_them(blobs, rng, kerne
         return
     X = jnp.asarray(blobs[0], dtype)
     found = ALL[name](jax.random.key(3), kernel, X, K)
-    assert same_partition(found.labels, blobs[1]) and bool(found.converged) and found.objective.dtype == dtype
+    assert (
+        same_partition(found.labels, blobs[1])
+        and bool(found.converged)
+        and found.objective.dtype == dtype
+    )
     order = rng.permutation(N)
-    near, predict = np.asarray(blobs[0][order] + 0.1, dtype), jax.jit(lambda found, X: found.predict(X))
+    near, predict = (
+        np.asarray(blobs[0][order] + 0.1, dtype),
+        jax.jit(lambda found, X: found.predict(X)),
+    )
     if name == "from Gram":
         near = gram(kernel, near, X)
     assert np.array_equal(predict(found, near), np.asarray(found.labels)[order])
@@ -85,7 +110,10 @@ def test_separated_clusters_are_found_and_new_points_join_them(blobs, rng, kerne
         with pytest.raises(ValueError, match="values"):
             predict(found, blobs[0])
     else:
-        shapes = (jax.eval_shape(predict, found, X).shape for X in (near[0], near[None], near[:0]))
+        shapes = (
+            jax.eval_shape(predict, found, X).shape
+            for X in (near[0], near[None], near[:0])
+        )
         assert [*shapes] == [(), (1, N), (0,)]
 
 
@@ -94,7 +122,9 @@ def test_labels_and_objective_are_those_of_the_embedding(blobs, x64):
     for name, kernel in itertools.product(("spectral", "k-means"), KERNELS[:1]):
         found = ALL[name](jax.random.key(1), kernel, X, K, weights=np.ones(N))
         rows = (found if name == "spectral" else found.phi)(X)
-        distances = ((np.asarray(rows)[:, None] - np.asarray(found.centers)[None]) ** 2).sum(-1)
+        distances = (
+            (np.asarray(rows)[:, None] - np.asarray(found.centers)[None]) ** 2
+        ).sum(-1)
         assert np.array_equal(distances.argmin(1), found.labels)
         assert float(found.objective) == pytest.approx(distances.min(1).sum(), rel=1e-9)
 
@@ -107,10 +137,14 @@ def test_kernel_kmeans_with_all_points_reaches_the_best_partition(rng, x64):
 
     def objective(labels):
         return sum(
-            G[m, m].sum() - G[np.ix_(m, m)].sum() / len(m) for m in (np.flatnonzero(labels == j) for j in set(labels))
+            G[m, m].sum() - G[np.ix_(m, m)].sum() / len(m)
+            for m in (np.flatnonzero(labels == j) for j in set(labels))
         )
 
-    best = min(objective(np.array((0, *rest))) for rest in itertools.product(range(2), repeat=9))
+    best = min(
+        objective(np.array((0, *rest)))
+        for rest in itertools.product(range(2), repeat=9)
+    )
     found = kernel_kmeans(jax.random.key(0), kernel, jnp.asarray(X), 2, num_restarts=50)
     assert float(found.objective) == pytest.approx(best, rel=1e-9)
     assert objective(np.asarray(found.labels)) == pytest.approx(best, rel=1e-9)
@@ -123,41 +157,62 @@ def test_the_objective_in_h_lies_where_the_landmarks_say(rng, x64):
     G, labels = np.asarray(gram(kernel, jnp.asarray(X))), np.asarray(found.labels)
     groups = [np.flatnonzero(labels == j) for j in range(K)]
     exact = sum(G[m, m].sum() - G[np.ix_(m, m)].sum() / len(m) for m in groups)
-    assert float(found.objective) - 1e-9 <= exact <= float(found.objective + found.phi.trace_residual) + 1e-9
+    assert (
+        float(found.objective) - 1e-9
+        <= exact
+        <= float(found.objective + found.phi.trace_residual) + 1e-9
+    )
     assert float(found.phi.trace_residual) > 0.1
 
 
 @pytest.mark.parametrize("name", SOME)
 def test_whole_weights_are_copies_and_zero_is_none(blobs, rng, name, x64):
     kernel = kernels.Gaussian(2.0)
-    weights = rng.permutation(np.resize([0, 1, 2, 0, 3, 0], N))  # as many copies as points: one program for both
+    weights = rng.permutation(
+        np.resize([0, 1, 2, 0, 3, 0], N)
+    )  # as many copies as points: one program for both
     X = jnp.asarray(blobs[0])
     copies = jnp.asarray(np.repeat(blobs[0], weights, axis=0))
     weighted = ALL[name](jax.random.key(0), kernel, X, K, weights=np.float64(weights))
     repeated = ALL[name](jax.random.key(0), kernel, copies, K, weights=np.ones(N))
-    assert float(weighted.objective) == pytest.approx(float(repeated.objective), rel=1e-6)
+    assert float(weighted.objective) == pytest.approx(
+        float(repeated.objective), rel=1e-6
+    )
     exists, labels = weights > 0, np.asarray(weighted.labels)
-    assert same_partition(labels[exists], blobs[1][exists]) and (labels[~exists] == -1).all()
+    assert (
+        same_partition(labels[exists], blobs[1][exists])
+        and (labels[~exists] == -1).all()
+    )
     if name != "k-means":
-        np.testing.assert_allclose(weighted.eigenvalues, repeated.eigenvalues, rtol=1e-9)
+        np.testing.assert_allclose(
+            weighted.eigenvalues, repeated.eigenvalues, rtol=1e-9
+        )
     if name in ("spectral", "matrix-free"):
         np.testing.assert_allclose(inner(weighted(X)), inner(repeated(X)), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", [pytest.param("spectral", marks=pytest.mark.slow), "k-means"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("spectral", marks=pytest.mark.slow), "k-means"]
+)
 def test_each_data_set_has_its_own_number_of_clusters(blobs, name):
     X = jnp.asarray(blobs[0], jnp.float32)
 
     def cluster(num_clusters, **options):
         return ALL[name](jax.random.key(0), KERNELS[0], X, num_clusters, **options)
 
-    found = jax.device_get(jax.jit(jax.vmap(lambda used: cluster(K, num_used=used)))(jnp.arange(K + 2)))
+    found = jax.device_get(
+        jax.jit(jax.vmap(lambda used: cluster(K, num_used=used)))(jnp.arange(K + 2))
+    )
     assert list(found.converged) == [False, *[True] * K, False]
     for used in range(1, K + 1):
         one = jax.tree.map(lambda leaf, i=used: leaf[i], found)
-        alone = cluster(used) if used > 1 else one  # without a program for a single cluster
+        alone = (
+            cluster(used) if used > 1 else one
+        )  # without a program for a single cluster
         assert float(one.objective) == pytest.approx(float(alone.objective), rel=1e-4)
-        assert same_partition(one.labels, alone.labels) and {*one.labels.tolist()} == {*range(used)}
+        assert same_partition(one.labels, alone.labels) and {*one.labels.tolist()} == {
+            *range(used)
+        }
         assert list(np.isinf(one.centers).all(axis=1)) == [j >= used for j in range(K)]
         assert np.array_equal(one.predict(X), one.labels)
 
@@ -169,18 +224,34 @@ def test_degenerate_input_has_the_right_answer(name):
 
     def find(X, k):
         used = {"num_used": jnp.int32(k)} if len(X) > 1 else {}
-        found = ALL[name](jax.random.key(0), kernel, np.asarray(X, np.float32), len(X), num_restarts=1, **used)
+        found = ALL[name](
+            jax.random.key(0),
+            kernel,
+            np.asarray(X, np.float32),
+            len(X),
+            num_restarts=1,
+            **used,
+        )
         return jax.device_get(found)
 
     one = find(np.ones((1, 1)), 1)
-    assert one.labels.tolist() == [0] and float(one.objective) <= tiny and bool(one.converged)
+    assert (
+        one.labels.tolist() == [0]
+        and float(one.objective) <= tiny
+        and bool(one.converged)
+    )
     far = 20 * np.arange(6.0)[:, None]
     assert set(find(far, 1).labels.tolist()) == {0}
     apart = find(far, 6)
-    assert sorted(apart.labels.tolist()) == list(range(6)) and float(apart.objective) <= tiny
+    assert (
+        sorted(apart.labels.tolist()) == list(range(6))
+        and float(apart.objective) <= tiny
+    )
     copies = find(np.repeat(far[:2], 3, axis=0), 2)
     assert same_partition(copies.labels, [0, 0, 0, 1, 1, 1]) and bool(copies.converged)
-    too_many = find(np.zeros((6, 1)), 2)  # one distinct point: one cluster, the other stays empty
+    too_many = find(
+        np.zeros((6, 1)), 2
+    )  # one distinct point: one cluster, the other stays empty
     assert np.isfinite(too_many.centers[:2]).all() and float(too_many.objective) <= tiny
 
 
@@ -188,15 +259,25 @@ def test_degenerate_input_has_the_right_answer(name):
 def test_nan_is_told(blobs, name, x64):
     X = blobs[0].copy()
     X[3, 1] = np.nan
-    assert not bool(ALL[name](jax.random.key(0), KERNELS[0], X, K, weights=np.ones(N)).converged)
-    for unfit in (-1.0, 1e307):  # where the sum is infinite, each eigenvalue would be zero
-        found = ALL[name](jax.random.key(0), KERNELS[0], blobs[0], K, weights=jnp.full(N, unfit))
+    assert not bool(
+        ALL[name](jax.random.key(0), KERNELS[0], X, K, weights=np.ones(N)).converged
+    )
+    for unfit in (
+        -1.0,
+        1e307,
+    ):  # where the sum is infinite, each eigenvalue would be zero
+        found = ALL[name](
+            jax.random.key(0), KERNELS[0], blobs[0], K, weights=jnp.full(N, unfit)
+        )
         assert not bool(found.converged) and not np.isfinite(float(found.objective))
 
 
 def test_of_a_matrix_that_is_not_symmetric_the_symmetric_part_counts(blobs, rng, x64):
     A, skew = np.asarray(gram(KERNELS[0], blobs[0])), rng.normal(size=(N, N))
-    a, b = (spectral_from_gram(jax.random.key(0), M, K, weights=np.ones(N)) for M in (A, A + skew - skew.T))
+    a, b = (
+        spectral_from_gram(jax.random.key(0), M, K, weights=np.ones(N))
+        for M in (A, A + skew - skew.T)
+    )
     assert np.array_equal(a.labels, b.labels)
     np.testing.assert_allclose(a.eigenvalues, b.eigenvalues, atol=1e-12)
 
@@ -207,16 +288,33 @@ def test_of_a_matrix_that_is_not_symmetric_the_symmetric_part_counts(blobs, rng,
         (lambda key, X: kernel_spectral(key, KERNELS[0], X, 0), "num_clusters"),
         (lambda key, X: kernel_spectral(key, KERNELS[0], X, 5), "num_clusters"),
         (lambda key, X: kernel_spectral(key, KERNELS[0], X[0], 1), "X"),
-        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, num_restarts=0), "num_restarts"),
-        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, matrix_free=1), "matrix_free"),
+        (
+            lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, num_restarts=0),
+            "num_restarts",
+        ),
+        (
+            lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, matrix_free=1),
+            "matrix_free",
+        ),
         (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, num_used=3), "num_used"),
-        (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, num_used=X[0, 0]), "num_used"),
+        (
+            lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, num_used=X[0, 0]),
+            "num_used",
+        ),
         (lambda key, X: spectral_from_gram(key, X, 2), "square"),
         (lambda key, X: spectral_from_gram(key, jnp.eye(4), 5), "num_clusters"),
         (lambda key, X: spectral_from_gram(key, jnp.eye(4, dtype=int), 2), "K"),
         (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 0), "num_clusters"),
-        (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, num_landmarks=5), "num_landmarks"),
-        (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, num_landmarks=2, rank=3), "rank"),
+        (
+            lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, num_landmarks=5),
+            "num_landmarks",
+        ),
+        (
+            lambda key, X: kernel_kmeans(
+                key, KERNELS[0], X, 2, num_landmarks=2, rank=3
+            ),
+            "rank",
+        ),
         (lambda key, X: kernel_kmeans(key, KERNELS[1], X, 2), "semidefinite"),
     ],
 )
@@ -230,23 +328,38 @@ def test_without_the_matrix_nothing_is_n_by_n():
     X = jax.ShapeDtypeStruct((n, 3), jnp.float32)
     key = jax.eval_shape(lambda: jax.random.key(0))
     run = lambda key, X: kernel_spectral(key, KERNELS[0], X, K)  # noqa: E731
-    assert largest_intermediate(run, key, X) <= 2_000 * n  # 160 MB of the 1.6 GB of the matrix
+    assert (
+        largest_intermediate(run, key, X) <= 2_000 * n
+    )  # 160 MB of the 1.6 GB of the matrix
     dense = jax.ShapeDtypeStruct((100, 3), jnp.float32)
-    assert largest_intermediate(run, key, dense) >= 100 * 100  # the walk does see what is built
+    assert (
+        largest_intermediate(run, key, dense) >= 100 * 100
+    )  # the walk does see what is built
 
 
 def spheres(num_points, seed=0):
     """Nested spheres of radii 1, 5 and 10 in dimension 20, noise .5: well separated."""
     key = jax.random.key(seed)
-    return problems.nested_spheres(key, num_points=num_points, dim=20, radii=(1, 5, 10), noise=0.5, radial=False)
+    return problems.nested_spheres(
+        key, num_points=num_points, dim=20, radii=(1, 5, 10), noise=0.5, radial=False
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", [kernels.Gaussian(4.0), kernels.Distance()], ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize(
+    "kernel",
+    [kernels.Gaussian(4.0), kernels.Distance()],
+    ids=lambda k: type(k).__name__,
+)
 def test_without_the_matrix_the_labels_are_those_with_it(kernel):
     data = spheres(3_000)
-    a, b = (kernel_spectral(jax.random.key(1), kernel, data.points, K, matrix_free=free) for free in (True, False))
-    assert same_partition(a.labels, b.labels) and bool(a.converged) and bool(b.converged)
+    a, b = (
+        kernel_spectral(jax.random.key(1), kernel, data.points, K, matrix_free=free)
+        for free in (True, False)
+    )
+    assert (
+        same_partition(a.labels, b.labels) and bool(a.converged) and bool(b.converged)
+    )
     assert float(misclassification_rate(data.labels, a.labels)) <= 0.01
 
 
@@ -263,6 +376,8 @@ assert bool(found.converged)
 print(float(metrics.misclassification_rate(data.labels, found.labels)))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     rate, kilobytes = (float(line) for line in done.stdout.split())
     assert rate <= 0.01 and kilobytes < 2 * 2**20

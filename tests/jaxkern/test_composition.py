@@ -23,7 +23,9 @@ OFFSET = 30.0
 
 
 def points(dtype, seed=0, num=N):
-    return jnp.asarray(np.random.default_rng([seed, 7]).normal((1.0, 0.0, -2.0), size=(num, 3)), dtype)
+    return jnp.asarray(
+        np.random.default_rng([seed, 7]).normal((1.0, 0.0, -2.0), size=(num, 3)), dtype
+    )
 
 
 def gaussian(dtype):
@@ -47,7 +49,10 @@ def stream_of(name, dtype, centered):
 
 
 QUICK = ("identity", True), ("paired_fourier", False)
-CASES = [pytest.param(case, marks=[pytest.mark.slow] * (case not in QUICK)) for case in product(MAPS, (False, True))]
+CASES = [
+    pytest.param(case, marks=[pytest.mark.slow] * (case not in QUICK))
+    for case in product(MAPS, (False, True))
+]
 
 
 @pytest.fixture(params=CASES)
@@ -63,14 +68,19 @@ def of_rank_four(name, dtype):
     """Return points whose features span four dimensions: in many places far from the origin, or in four places."""
     if name == "identity":
         rng = np.random.default_rng(11)
-        Z = rng.normal(size=(N, 3)) @ rng.normal(size=(3, M)) + OFFSET * rng.normal(size=M)
+        Z = rng.normal(size=(N, 3)) @ rng.normal(size=(3, M)) + OFFSET * rng.normal(
+            size=M
+        )
         return Z.astype(dtype)
     return np.asarray(points(dtype, 2, 4))[np.random.default_rng(12).integers(0, 4, N)]
 
 
 def of_full_rank(name, dtype):
     if name == "identity":
-        return (np.random.default_rng(13).normal(size=(N, M)) * np.geomspace(1, 0.1, M) + 0.5).astype(dtype)
+        return (
+            np.random.default_rng(13).normal(size=(N, M)) * np.geomspace(1, 0.1, M)
+            + 0.5
+        ).astype(dtype)
     return np.asarray(points(dtype))
 
 
@@ -93,7 +103,9 @@ def in_order(pca, X, *, single=True):
 
 def merged(pca, X):
     """Return the states of three streams merged: as a list either way, as a tree, in two parts, and with nothing."""
-    a, b, c = (pca.update(pca.init(), X[start : start + BATCH]) for start in range(0, N, BATCH))
+    a, b, c = (
+        pca.update(pca.init(), X[start : start + BATCH]) for start in range(0, N, BATCH)
+    )
     merge = pca.merge
     return [
         merge(merge(a, b), c),
@@ -113,7 +125,12 @@ def test_below_the_sketch_size_all_orders_give_principal_components(case):
         fitted = pca.finalize(state, num_components=SIZE)
         np.testing.assert_allclose(scatter(fitted), Z.T @ Z, rtol=0, atol=tolerance)
         assert float(fitted.shrinkage) <= tolerance and float(fitted.weight) == N
-        np.testing.assert_allclose(fitted.mean, centered * np.float64(phi(X)).mean(0), rtol=0, atol=tolerance / N**0.5)
+        np.testing.assert_allclose(
+            fitted.mean,
+            centered * np.float64(phi(X)).mean(0),
+            rtol=0,
+            atol=tolerance / N**0.5,
+        )
     ours = np.float64(fitted(X))
     np.testing.assert_allclose(ours @ ours.T, Z @ Z.T, rtol=0, atol=tolerance)
     assert tolerance < 0.02 * np.linalg.norm(Z.T @ Z, 2)
@@ -123,12 +140,19 @@ def test_above_the_sketch_size_all_orders_agree_within_their_certificates(case):
     (phi, pca), X, centered = stream_of(*case), of_full_rank(*case[:2]), case[2]
     Z, tolerance = rows_of(phi, X, centered), noise_of(phi, X, centered)
     assert np.linalg.matrix_rank(Z, tol=1e-4 * np.linalg.norm(Z, 2)) > SIZE
-    ordered = [pca.finalize(s, num_components=SIZE) for s in in_order(pca, X, single=case[0] == "identity")]
+    ordered = [
+        pca.finalize(s, num_components=SIZE)
+        for s in in_order(pca, X, single=case[0] == "identity")
+    ]
     others = [pca.finalize(s, num_components=SIZE) for s in merged(pca, X)]
     whole = ordered[0]
     for fitted in ordered:  # the batches do not matter: the same sketch
-        np.testing.assert_allclose(scatter(fitted), scatter(whole), rtol=0, atol=tolerance)
-        assert float(fitted.shrinkage) == pytest.approx(float(whole.shrinkage), abs=tolerance)
+        np.testing.assert_allclose(
+            scatter(fitted), scatter(whole), rtol=0, atol=tolerance
+        )
+        assert float(fitted.shrinkage) == pytest.approx(
+            float(whole.shrinkage), abs=tolerance
+        )
     differ = 0
     for fitted in (*ordered, *others):
         shrinkage, W = float(fitted.shrinkage), np.float64(fitted.components)
@@ -139,7 +163,9 @@ def test_above_the_sketch_size_all_orders_agree_within_their_certificates(case):
         # Both lie below Z'Z, each by its shrinkage at most.
         apart = np.abs(np.linalg.eigvalsh(scatter(fitted) - scatter(whole))).max()
         assert apart <= max(shrinkage, float(whole.shrinkage))
-        np.testing.assert_allclose(fitted.mean, whole.mean, rtol=0, atol=tolerance / N**0.5)
+        np.testing.assert_allclose(
+            fitted.mean, whole.mean, rtol=0, atol=tolerance / N**0.5
+        )
         differ += apart > 10 * tolerance
     assert differ > 0
 
@@ -149,7 +175,9 @@ def test_a_merge_without_the_means_is_caught(x64):
     phi, pca = stream_of("identity", "float64", True)
     X = np.array(of_rank_four("identity", "float64"))
     X[:BATCH] += 1.0
-    a, b, c = (pca.update(pca.init(), X[start : start + BATCH]) for start in range(0, N, BATCH))
+    a, b, c = (
+        pca.update(pca.init(), X[start : start + BATCH]) for start in range(0, N, BATCH)
+    )
     b = pca.merge(b, c)
     Z, tolerance = rows_of(phi, X, True), noise_of(phi, X, True)
     good = pca.finalize(pca.merge(a, b), num_components=SIZE)

@@ -42,7 +42,9 @@ def half_is_worst(size, dim, batches):
     half = size // 2
     tiny = 1e-3 * np.eye(dim)[half : 2 * half]
     first = np.concatenate([np.eye(dim)[:half], tiny[: size - half]])
-    later = np.concatenate([np.eye(dim)[:half], tiny[:1]])  # half - 1 slots hold what is left, which is nothing
+    later = np.concatenate(
+        [np.eye(dim)[:half], tiny[:1]]
+    )  # half - 1 slots hold what is left, which is nothing
     return np.concatenate([first] + [later] * (batches - 1) + [tiny[:1]])
 
 
@@ -94,13 +96,17 @@ def assert_exact(A, sketch, shrinks=N):
     """Check that nothing was lost but what rounding takes, and that the certificate allows for that and no more."""
     allowed = allowance(A, sketch.rows.dtype, shrinks)
     assert np.abs(difference(A, sketch)).max() <= float(sketch.shrinkage) <= allowed
-    assert int(sketch.rank) == np.linalg.matrix_rank(A, 1e-5 * np.linalg.norm(A)) and bool(sketch.finite)
+    assert int(sketch.rank) == np.linalg.matrix_rank(
+        A, 1e-5 * np.linalg.norm(A)
+    ) and bool(sketch.finite)
     assert not np.asarray(sketch.basis)[:, int(sketch.rank) :].any()
 
 
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("variant", SHRINKS)
-def test_the_sketch_is_that_of_one_row_at_a_time_within_its_certificate_and_the_proved_bounds(variant, stream, dtype):
+def test_the_sketch_is_that_of_one_row_at_a_time_within_its_certificate_and_the_proved_bounds(
+    variant, stream, dtype
+):
     A, sketch = sketch_of(STREAMS[stream], dtype, SHRINKS[variant])
     p, allowed = SHRINKS[variant] or SIZE + 1, allowance(A, dtype)
     B, removed = literal(A, SIZE, p)
@@ -125,7 +131,11 @@ def test_the_sketch_is_that_of_one_row_at_a_time_within_its_certificate_and_the_
 def test_a_certificate_without_the_last_shrink_is_wrong(variant, x64):
     A, sketch = sketch_of(STREAMS["decaying"], "float64", SHRINKS[variant])
     last = literal(A, SIZE, SHRINKS[variant] or SIZE + 1)[1][-1]
-    assert float(sketch.shrinkage) - last < difference(A, sketch).max() <= float(sketch.shrinkage)
+    assert (
+        float(sketch.shrinkage) - last
+        < difference(A, sketch).max()
+        <= float(sketch.shrinkage)
+    )
 
 
 def test_half_the_size_loses_what_has_rank_seven_of_ten(x64):
@@ -146,8 +156,12 @@ def test_nothing_is_lost_across_the_left_out_directions(dtype):
     assert (np.diff(sketch.singular_values) <= 0).all() and int(sketch.rank) == SIZE
 
 
-@pytest.mark.parametrize("A", [STREAMS["rank 4"], STREAMS["random"][:, :1], STREAMS["random"][:, :3]])
-def test_below_the_sketch_size_the_sketch_is_exact_and_zero_rows_change_nothing(A, dtype):
+@pytest.mark.parametrize(
+    "A", [STREAMS["rank 4"], STREAMS["random"][:, :1], STREAMS["random"][:, :3]]
+)
+def test_below_the_sketch_size_the_sketch_is_exact_and_zero_rows_change_nothing(
+    A, dtype
+):
     A, sketch = sketch_of(A, dtype)
     assert_exact(A, sketch)
     assert sketch.basis.shape == (A.shape[1], SIZE)
@@ -171,15 +185,26 @@ def test_rows_left_in_the_buffer_count(rows, dtype):
 
 def test_an_empty_stream_has_an_empty_sketch(dtype):
     state = fd.init(SIZE, DIM, dtype)
-    for held in (state, fd.update(state, jnp.zeros((0, DIM), dtype)), fd.merge(state, state)):
+    for held in (
+        state,
+        fd.update(state, jnp.zeros((0, DIM), dtype)),
+        fd.merge(state, state),
+    ):
         sketch = fd.finalize(held)
-        assert not np.asarray(sketch.basis).any() and not np.asarray(sketch.singular_values).any()
-        assert float(sketch.shrinkage) == 0 == int(sketch.rank) == int(sketch.num_rows) and bool(sketch.finite)
+        assert (
+            not np.asarray(sketch.basis).any()
+            and not np.asarray(sketch.singular_values).any()
+        )
+        assert float(sketch.shrinkage) == 0 == int(sketch.rank) == int(
+            sketch.num_rows
+        ) and bool(sketch.finite)
 
 
 def test_a_sketch_of_one_row_holds_half_at_least(x64):
     A, sketch = sketch_of(STREAMS["random"], "float64", size=1)
-    assert np.abs(difference(A, sketch)).max() <= float(sketch.shrinkage) <= squared(A) / 2
+    assert (
+        np.abs(difference(A, sketch)).max() <= float(sketch.shrinkage) <= squared(A) / 2
+    )
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30])
@@ -204,8 +229,12 @@ def test_batches_of_any_size_give_the_same_state(variant, x64):
         assert int(state.filled) == int(whole.filled) and int(state.num_rows) == N
         a, b = fd.finalize(state), fd.finalize(whole)
         ours, theirs = np.asarray(a.rows), np.asarray(b.rows)
-        np.testing.assert_allclose(ours.T @ ours, theirs.T @ theirs, atol=allowance(A, "float64"))
-        assert float(a.shrinkage) == pytest.approx(float(b.shrinkage), rel=1e3 * eps("float64"))
+        np.testing.assert_allclose(
+            ours.T @ ours, theirs.T @ theirs, atol=allowance(A, "float64")
+        )
+        assert float(a.shrinkage) == pytest.approx(
+            float(b.shrinkage), rel=1e3 * eps("float64")
+        )
 
 
 def test_weights_multiply_outer_products(dtype, rng):
@@ -217,11 +246,16 @@ def test_weights_multiply_outer_products(dtype, rng):
 
 
 @pytest.mark.parametrize("variant", ["default", "half"])
-@pytest.mark.parametrize("stream", ["random", "decaying", "worst for the half", "clustered"])
+@pytest.mark.parametrize(
+    "stream", ["random", "decaying", "worst for the half", "clustered"]
+)
 def test_merges_in_any_order_obey_the_bound_of_one_stream(stream, variant, dtype):
     A, p = np.float64(jnp.asarray(STREAMS[stream], dtype)), SHRINKS[variant] or SIZE + 1
     empty = fd.init(SIZE, DIM, dtype, shrink_at=SHRINKS[variant])
-    a, b, c = (fd.update(empty, jnp.asarray(A[part], dtype)) for part in np.split(np.arange(N), [30, 60]))
+    a, b, c = (
+        fd.update(empty, jnp.asarray(A[part], dtype))
+        for part in np.split(np.arange(N), [30, 60])
+    )
     trees = (
         fd.merge(fd.merge(a, b), c),
         fd.merge(a, fd.merge(b, c)),
@@ -233,10 +267,14 @@ def test_merges_in_any_order_obey_the_bound_of_one_stream(stream, variant, dtype
         assert np.abs(difference(A, sketch)).max() <= float(sketch.shrinkage)
         assert float(sketch.shrinkage) <= squared(A) / p + allowance(A, dtype)
         assert int(sketch.num_rows) == N
-        assert float(sketch.squared_norm) == pytest.approx(squared(A), rel=10 * eps(dtype))
+        assert float(sketch.squared_norm) == pytest.approx(
+            squared(A), rel=10 * eps(dtype)
+        )
         # Both lie within [0, shrinkage] of the same matrix.
         apart = difference(np.float64(sketches[0].rows), sketch)
-        assert np.abs(apart).max() <= max(float(sketch.shrinkage), float(sketches[0].shrinkage))
+        assert np.abs(apart).max() <= max(
+            float(sketch.shrinkage), float(sketches[0].shrinkage)
+        )
 
 
 def test_merging_streams_that_fit_in_the_buffer_is_exact_and_keeps_the_order(dtype):
@@ -244,11 +282,17 @@ def test_merging_streams_that_fit_in_the_buffer_is_exact_and_keeps_the_order(dty
     empty = fd.init(SIZE, DIM, dtype)
     first, second = empty, empty
     for i in range(SIZE):
-        first, second = fd.update(first, A[i : i + 1]), fd.update(second, A[SIZE + i : SIZE + i + 1])
+        first, second = (
+            fd.update(first, A[i : i + 1]),
+            fd.update(second, A[SIZE + i : SIZE + i + 1]),
+        )
     merged = fd.merge(first, second)
     assert np.array_equal(merged.buffer, A) and not np.asarray(merged.removed).any()
     low = STREAMS["rank 4"][:60].astype(dtype)
-    assert_exact(np.float64(low), fd.finalize(fd.merge(fd.update(empty, low[:30]), fd.update(empty, low[30:]))))
+    assert_exact(
+        np.float64(low),
+        fd.finalize(fd.merge(fd.update(empty, low[:30]), fd.update(empty, low[30:]))),
+    )
 
 
 def test_rounding_of_a_long_stream_in_float32_stays_within_the_certificate(rng):
@@ -258,7 +302,11 @@ def test_rounding_of_a_long_stream_in_float32_stays_within_the_certificate(rng):
     error = np.abs(difference(A, sketch)).max()
     assert eps("float32") * squared(A) < error <= float(sketch.shrinkage)
     # |B|_F^2 grows linearly to |A|_F^2: half of it on average.
-    assert float(sketch.shrinkage) <= 2 * allowance(A, "float32", 20_000 / SIZE / 2) < 0.02 * squared(A) / (SIZE + 1)
+    assert (
+        float(sketch.shrinkage)
+        <= 2 * allowance(A, "float32", 20_000 / SIZE / 2)
+        < 0.02 * squared(A) / (SIZE + 1)
+    )
 
 
 def test_merging_keeps_the_rounding_of_both():
@@ -268,9 +316,13 @@ def test_merging_keeps_the_rounding_of_both():
 
 def test_sums_over_many_batches_are_compensated():
     rows = jnp.full((20_000, 1, 1), np.float32(0.1))
-    state, _ = jax.lax.scan(lambda state, row: (fd.update(state, row), None), fd.init(1, 1), rows)
+    state, _ = jax.lax.scan(
+        lambda state, row: (fd.update(state, row), None), fd.init(1, 1), rows
+    )
     truth = 20_000 * np.float64(np.float32(np.float32(0.1) ** 2))
-    assert float(fd.finalize(state).squared_norm) == pytest.approx(truth, rel=2 * eps("float32"))
+    assert float(fd.finalize(state).squared_norm) == pytest.approx(
+        truth, rel=2 * eps("float32")
+    )
     naive = np.float32(0)
     for _ in range(20_000):
         naive = naive + np.float32(0.1) ** 2
@@ -279,9 +331,14 @@ def test_sums_over_many_batches_are_compensated():
 
 def test_the_number_of_rows_saturates():
     state = fd.init(SIZE, DIM)
-    state = jax.tree.unflatten(jax.tree.structure(state), [*jax.tree.leaves(state)[:-1], jnp.int32(2**31 - 5)])
+    state = jax.tree.unflatten(
+        jax.tree.structure(state), [*jax.tree.leaves(state)[:-1], jnp.int32(2**31 - 5)]
+    )
     rows = jnp.ones((3, DIM), jnp.float32)
-    assert [int(s.num_rows) for s in (fd.update(state, rows), fd.update(fd.update(state, rows), rows))] == [
+    assert [
+        int(s.num_rows)
+        for s in (fd.update(state, rows), fd.update(fd.update(state, rows), rows))
+    ] == [
         2**31 - 2,
         2**31 - 1,
     ]
@@ -290,7 +347,12 @@ def test_the_number_of_rows_saturates():
 
 def test_programs_do_not_grow_with_the_batch_and_hold_no_more_than_it():
     state = fd.init(SIZE, DIM)
-    sizes = [len(list(equations(jax.make_jaxpr(fd.update)(state, jnp.zeros((b, DIM))).jaxpr))) for b in (50, 5000)]
+    sizes = [
+        len(
+            list(equations(jax.make_jaxpr(fd.update)(state, jnp.zeros((b, DIM))).jaxpr))
+        )
+        for b in (50, 5000)
+    ]
     assert sizes[0] == sizes[1]
     assert largest_intermediate(fd.update, state, jnp.zeros((5000, DIM))) <= 5000 * DIM
 
@@ -303,8 +365,13 @@ def test_mapped_streams_may_be_filled_differently(rng):
     mapped = jax.device_get(jax.vmap(fd.update, in_axes=(0, None))(both, A[1]))
     merged = jax.device_get(jax.vmap(fd.merge)(both, both))
     for i, state in enumerate((early, late)):
-        for many, one in ((mapped, fd.update(state, A[1])), (merged, fd.merge(state, state))):
-            assert int(many.filled[i]) == int(one.filled) and int(many.num_rows[i]) == int(one.num_rows)
+        for many, one in (
+            (mapped, fd.update(state, A[1])),
+            (merged, fd.merge(state, state)),
+        ):
+            assert int(many.filled[i]) == int(one.filled) and int(
+                many.num_rows[i]
+            ) == int(one.num_rows)
             a, b = np.asarray(many.buffer[i]), np.asarray(one.buffer)
             np.testing.assert_allclose(a.T @ a, b.T @ b, atol=allowance(A, "float32"))
 
@@ -314,19 +381,49 @@ def test_mapped_streams_may_be_filled_differently(rng):
     [
         (lambda s: fd.init(0, 3), "sketch_size must be at least 1, got 0"),
         (lambda s: fd.init(2, 0), "dim must be at least 1, got 0"),
-        (lambda s: fd.init(2, 3, jnp.int32), "dtype must have dtype float32 or float64, got int32"),
-        (lambda s: fd.init(2, 3, shrink_at=4), r"shrink_at must be at most 3 .sketch_size \+ 1., got 4"),
+        (
+            lambda s: fd.init(2, 3, jnp.int32),
+            "dtype must have dtype float32 or float64, got int32",
+        ),
+        (
+            lambda s: fd.init(2, 3, shrink_at=4),
+            r"shrink_at must be at most 3 .sketch_size \+ 1., got 4",
+        ),
         (lambda s: fd.init(2, 3, shrink_at=0), "shrink_at must be at least 1, got 0"),
-        (lambda s: fd.update(None, np.zeros((1, 3), np.float32)), "state must be a State of frequent_directions"),
-        (lambda s: fd.update(s, np.zeros((1, 4), np.float32)), "rows must have 3 columns"),
+        (
+            lambda s: fd.update(None, np.zeros((1, 3), np.float32)),
+            "state must be a State of frequent_directions",
+        ),
+        (
+            lambda s: fd.update(s, np.zeros((1, 4), np.float32)),
+            "rows must have 3 columns",
+        ),
         (lambda s: fd.update(s, np.zeros(3, np.float32)), "rows must have rank 2"),
-        (lambda s: fd.update(s, np.zeros((1, 3), np.float64)), "rows must have the dtype of the state"),
-        (lambda s: fd.merge(s, fd.init(3, 3)), "a and b must have the same sketch_size, got 2 and 3"),
-        (lambda s: fd.merge(s, fd.init(2, 4)), "a and b must have the same dim, got 3 and 4"),
-        (lambda s: fd.merge(s, fd.init(2, 3, shrink_at=1)), "a and b must have the same shrink_at, got 3 and 1"),
-        (lambda s: fd.merge(s, fd.init(2, 3, jnp.float64)), "a and b must have the same dtype"),
+        (
+            lambda s: fd.update(s, np.zeros((1, 3), np.float64)),
+            "rows must have the dtype of the state",
+        ),
+        (
+            lambda s: fd.merge(s, fd.init(3, 3)),
+            "a and b must have the same sketch_size, got 2 and 3",
+        ),
+        (
+            lambda s: fd.merge(s, fd.init(2, 4)),
+            "a and b must have the same dim, got 3 and 4",
+        ),
+        (
+            lambda s: fd.merge(s, fd.init(2, 3, shrink_at=1)),
+            "a and b must have the same shrink_at, got 3 and 1",
+        ),
+        (
+            lambda s: fd.merge(s, fd.init(2, 3, jnp.float64)),
+            "a and b must have the same dtype",
+        ),
         (lambda s: fd.merge(s, 3), "b must be a State of frequent_directions, got int"),
-        (lambda s: fd.finalize(fd.finalize(s)), "state must be a State of frequent_directions, got Sketch"),
+        (
+            lambda s: fd.finalize(fd.finalize(s)),
+            "state must be a State of frequent_directions, got Sketch",
+        ),
     ],
 )
 def test_bad_arguments_are_refused_by_name(call, message, x64):

@@ -13,7 +13,9 @@ import jaxkern
 
 ROOT = pathlib.Path(jaxkern.__file__).parent
 MODULES = sorted(
-    name for _, name, _ in pkgutil.walk_packages(jaxkern.__path__, "jaxkern.") if not name.startswith("jaxkern.sklearn")
+    name
+    for _, name, _ in pkgutil.walk_packages(jaxkern.__path__, "jaxkern.")
+    if not name.startswith("jaxkern.sklearn")
 )
 LOADED = """
 import json, sys
@@ -27,7 +29,12 @@ print(json.dumps([sorted(set(sys.modules) - before), xla_bridge.backends_are_ini
 
 def python(*arguments):
     """Run a fresh Python in which every warning is an error."""
-    return subprocess.run([sys.executable, "-W", "error", *arguments], capture_output=True, text=True, cwd=ROOT.parent)
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT.parent,
+    )
 
 
 def test_the_import_is_silent_and_loads_no_module_of_its_own():
@@ -38,7 +45,9 @@ def test_the_import_is_silent_and_loads_no_module_of_its_own():
 
 def test_all_modules_are_silent_and_load_nothing_but_what_jax_needs():
     """SciPy's special functions alone would take a third of the time of JAX: they are loaded by their first use."""
-    assert {"jaxkern.gram", "jaxkern.bounds.fourier._pairs", "jaxkern.scale"} <= set(MODULES)
+    assert {"jaxkern.gram", "jaxkern.bounds.fourier._pairs", "jaxkern.scale"} <= set(
+        MODULES
+    )
     found = python("-c", LOADED.format(", ".join(MODULES)))
     assert (found.returncode, found.stderr) == (0, "")
     loaded, started = json.loads(found.stdout)
@@ -66,7 +75,16 @@ for begun in (False, True):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on Windows")
 def test_a_child_forked_after_jax_has_begun_is_told_so_and_does_not_hang():
-    found = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, cwd=ROOT.parent, timeout=60)
+    found = subprocess.run(
+        [sys.executable, "-c", FORKS],
+        capture_output=True,
+        text=True,
+        cwd=ROOT.parent,
+        timeout=60,
+    )
     early, first, late, second = found.stdout.splitlines()
     assert early == "child (2, 2)" and first == second == "parent (2, 2)", found.stderr
-    assert late.startswith("child this process was forked from one in which JAX had begun") and "spawn" in late
+    assert (
+        late.startswith("child this process was forked from one in which JAX had begun")
+        and "spawn" in late
+    )

@@ -40,7 +40,12 @@ def there_and_back(path, obj):
 def plain(leaf):
     """Return the bits of a leaf, and what it is."""
     if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.Array, str(leaf.dtype), leaf.shape, np.asarray(jax.random.key_data(leaf)).tobytes()
+        return (
+            jax.Array,
+            str(leaf.dtype),
+            leaf.shape,
+            np.asarray(jax.random.key_data(leaf)).tobytes(),
+        )
     kind = jax.Array if isinstance(leaf, jax.Array) else type(leaf)
     if hasattr(leaf, "dtype"):
         return kind, str(leaf.dtype), leaf.shape, np.asarray(leaf).tobytes()
@@ -64,7 +69,9 @@ def objects(dtype):
 
     @cache
     def stream():
-        pca = features.streaming_pca(features.nystrom(k, X[:6]), sketch_size=3, centered=True)
+        pca = features.streaming_pca(
+            features.nystrom(k, X[:6]), sketch_size=3, centered=True
+        )
         return pca, pca.update(pca.init(), X)
 
     return {
@@ -74,15 +81,21 @@ def objects(dtype):
         "polynomial": lambda: kernels.Polynomial(3, 0.5, jnp.asarray(2.0, dtype)),
         "algebra": lambda: 2.0 * (k + kernels.Linear()) * sized(kernels.Cauchy, dtype),
         "function": lambda: rkhs.Function(k, X, jnp.ones((20, 2), dtype)),
-        "weighted map": lambda: features.kernel_pca(k, X, num_components=2, weights=jnp.arange(20, dtype=dtype)),
+        "weighted map": lambda: features.kernel_pca(
+            k, X, num_components=2, weights=jnp.arange(20, dtype=dtype)
+        ),
         "covariance": lambda: rkhs.Covariance(k, X, centered=True),
-        "projection": lambda: rkhs.RandomProjection(jax.random.key(0), rkhs.Covariance(k, X), num_features=4),
+        "projection": lambda: rkhs.RandomProjection(
+            jax.random.key(0), rkhs.Covariance(k, X), num_features=4
+        ),
         "sketch state": lambda: stream()[1].sketch,
         "sketch": lambda: fd.finalize(stream()[1].sketch),
         "stream": lambda: stream()[1],
         "streamed map": lambda: stream()[0].finalize(stream()[1], num_components=2),
         "kmeans": lambda: kmeans(jax.random.key(2), X, 3),
-        "bound": lambda: sketching.projected_inner_products(op_norm=0.4, trace3=0.1, d=64.0, tau=3.0),
+        "bound": lambda: sketching.projected_inner_products(
+            op_norm=0.4, trace3=0.1, d=64.0, tau=3.0
+        ),
         "stacked": lambda: jax.tree.map(lambda a: jnp.stack([a, a]), k),
     }
 
@@ -107,18 +120,29 @@ def test_objects_come_back_with_every_bit(name, path, dtype):
 
 def test_a_stream_resumes_bitwise_after_every_batch(path):
     X = points(num=30)
-    pca = features.streaming_pca(features.nystrom(kernels.Gaussian(1.0), X[:6]), sketch_size=2, centered=True)
+    pca = features.streaming_pca(
+        features.nystrom(kernels.Gaussian(1.0), X[:6]), sketch_size=2, centered=True
+    )
     kept = stored = pca.init()
     for batch in X.reshape(5, 6, 3):
-        kept, stored = pca.update(kept, batch), pca.update(there_and_back(path, stored), batch)
+        kept, stored = (
+            pca.update(kept, batch),
+            pca.update(there_and_back(path, stored), batch),
+        )
         assert_same(kept, stored)
     finals = [pca.finalize(state, num_components=2) for state in (kept, stored)]
-    assert all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, finals), strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, finals), strict=True)
+    )
 
 
 def test_every_class_of_the_package_round_trips_by_its_own_name():
     ours = {name: cls for name, cls in CLASSES.items() if name.startswith("jaxkern.")}
-    assert {"jaxkern.features.Nystrom", "jaxkern.kernels.Gaussian", "jaxkern.rkhs.RandomProjection"} <= set(ours)
+    assert {
+        "jaxkern.features.Nystrom",
+        "jaxkern.kernels.Gaussian",
+        "jaxkern.rkhs.RandomProjection",
+    } <= set(ours)
     for number, (name, cls) in enumerate(sorted(ours.items())):
         obj = object.__new__(cls)
         for field in fields_of(cls):
@@ -159,7 +183,13 @@ def test_containers_numbers_and_classes_of_ones_own(path):
         "own": Own(np.ones((2, 0), np.float16), ("a", 2, (0.25, None))),
         "floats": floats,
         "nan": float("nan"),
-        "numpy": [np.arange(4, dtype=np.int8)[::-1], np.float32(0.1), np.bool_(True), np.array("text"), np.array(2.0)],
+        "numpy": [
+            np.arange(4, dtype=np.int8)[::-1],
+            np.float32(0.1),
+            np.bool_(True),
+            np.array("text"),
+            np.array(2.0),
+        ],
         "order": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
         "complex": np.array([1 + 2j]),
         "big": 10**30,
@@ -169,8 +199,14 @@ def test_containers_numbers_and_classes_of_ones_own(path):
     }
     again = there_and_back(path, obj)
     assert_same(again, obj)
-    assert list(again) == list(obj) and type(again["pair"]) is Pair and again["own"].names == obj["own"].names
-    assert [value.hex() for value in again["floats"]] == [value.hex() for value in floats]
+    assert (
+        list(again) == list(obj)
+        and type(again["pair"]) is Pair
+        and again["own"].names == obj["own"].names
+    )
+    assert [value.hex() for value in again["floats"]] == [
+        value.hex() for value in floats
+    ]
 
 
 def test_equal_objects_give_equal_files(tmp_path):
@@ -182,16 +218,25 @@ def test_equal_objects_give_equal_files(tmp_path):
 def test_a_new_process_finds_the_classes(path):
     io.save(path, built("streamed map"))
     code = f"from jaxkern import io; print(io.load({str(path)!r}).num_features)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert found.stdout.strip() == "2"
 
 
 @pytest.mark.parametrize(
     ("obj", "message"),
     [
-        (kernels.FromFunction(lambda x, y: x @ y), "obj.function is a function without a name, .*; pass functions="),
         (
-            {"f": rkhs.Function(kernels.FromFunction(partial(max, 1)), np.ones(1), np.ones(1))},
+            kernels.FromFunction(lambda x, y: x @ y),
+            "obj.function is a function without a name, .*; pass functions=",
+        ),
+        (
+            {
+                "f": rkhs.Function(
+                    kernels.FromFunction(partial(max, 1)), np.ones(1), np.ones(1)
+                )
+            },
             r"obj\['f'\].kernel.function is a function without a name",
         ),
         ([len, max, np.max], r"obj\[2\] is another function with the name 'max'"),
@@ -224,10 +269,15 @@ def test_functions_are_kept_by_name_and_asked_for(path):
     assert function is product and np.array_equal(again(points()), phi(points()))
     for missing in given:
         others = {name: f for name, f in given.items() if name != missing}
-        with pytest.raises(ValueError, match=f"it names a function, '{missing}', and holds none; pass functions="):
+        with pytest.raises(
+            ValueError,
+            match=f"it names a function, '{missing}', and holds none; pass functions=",
+        ):
             io.load(path, functions=others)
     for wrong in ([product], {"product": 1}, {1: product}):
-        with pytest.raises(ValueError, match="functions must be a dict of functions by name, got"):
+        with pytest.raises(
+            ValueError, match="functions must be a dict of functions by name, got"
+        ):
             io.load(path, functions=wrong)
 
 
@@ -236,7 +286,9 @@ def test_traced_values_are_not_saved(path):
         io.save(path, kernels.Gaussian(x))
         return x
 
-    with pytest.raises(ValueError, match=r"obj.lengthscale is a traced value; save outside of jit"):
+    with pytest.raises(
+        ValueError, match=r"obj.lengthscale is a traced value; save outside of jit"
+    ):
         jax.jit(save)(1.0)
 
 
@@ -256,7 +308,9 @@ def test_a_failed_write_leaves_the_old_file(path, monkeypatch):
 def test_double_precision_needs_its_switch(path):
     with jax.enable_x64(True):
         io.save(path, {"x": points("float64"), "n": np.ones(2)})
-    with pytest.raises(ValueError, match=r"a JAX array of dtype float64, which needs jax.config.update"):
+    with pytest.raises(
+        ValueError, match=r"a JAX array of dtype float64, which needs jax.config.update"
+    ):
         io.load(path)
     io.save(path, {"n": np.ones(2)})
     assert io.load(path)["n"].dtype == np.float64  # NumPy's own do not
@@ -275,14 +329,34 @@ def rewrite(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h: h | {"version": 2, "jaxkern": "9.1"}, "has format version 2, written by jaxkern 9.1; .* upgrade it"),
+        (
+            lambda h: h | {"version": 2, "jaxkern": "9.1"},
+            "has format version 2, written by jaxkern 9.1; .* upgrade it",
+        ),
         (lambda h: h | {"format": "other"}, "not one written by jaxkern.io.save"),
         (lambda h: [h], "not one written by jaxkern.io.save"),
-        (lambda h: {k: v for k, v in h.items() if k != "object"}, "is damaged: its header and its arrays"),
-        (lambda h: h | {"object": {"jax": "77"}}, "is damaged: its header and its arrays"),
-        (lambda h: h | {"object": {"class": "jaxkern.kernels.gone.X", "fields": {}}}, "holds a jaxkern.kernels.gone"),
         (
-            lambda h: h | {"object": {"class": "jaxkern.kernels.Gaussian", "fields": {"width": 1}}},
+            lambda h: {k: v for k, v in h.items() if k != "object"},
+            "is damaged: its header and its arrays",
+        ),
+        (
+            lambda h: h | {"object": {"jax": "77"}},
+            "is damaged: its header and its arrays",
+        ),
+        (
+            lambda h: h | {"object": {"class": "jaxkern.kernels.gone.X", "fields": {}}},
+            "holds a jaxkern.kernels.gone",
+        ),
+        (
+            lambda h: (
+                h
+                | {
+                    "object": {
+                        "class": "jaxkern.kernels.Gaussian",
+                        "fields": {"width": 1},
+                    }
+                }
+            ),
             r"fields \['width'\], this jaxkern has \['lengthscale'\]",
         ),
     ],
@@ -306,15 +380,24 @@ def test_headers_that_do_not_fit_are_refused(change, message, path):
         ("kmeans", "labels", jnp.full(20, 3, jnp.int32)), ("function", "points", jnp.zeros((0, 2**30))),
     ],
 )  # fmt: skip
-def test_what_is_not_as_its_class_documents_it_is_neither_written_nor_read(name, field, value, path):
+def test_what_is_not_as_its_class_documents_it_is_neither_written_nor_read(
+    name, field, value, path
+):
     obj, empty = copy.copy(built(name)), getattr(value, "size", 1) == 0
     object.__setattr__(obj, field, value)
-    with contextlib.nullcontext() if empty else pytest.raises(ValueError, match=r"does not fit, |must (be|have)"):
+    with (
+        contextlib.nullcontext()
+        if empty
+        else pytest.raises(ValueError, match=r"does not fit, |must (be|have)")
+    ):
         io.save(path, obj)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(io, "_validate", lambda value, where: None)
         io.save(path, obj)
-    with pytest.raises(ValueError, match="declares the shape" if empty else r"does not fit, |must (be|have)"):
+    with pytest.raises(
+        ValueError,
+        match="declares the shape" if empty else r"does not fit, |must (be|have)",
+    ):
         io.load(path)
 
 
@@ -336,7 +419,11 @@ def test_archives_of_other_kinds_are_refused(path):
 def test_every_truncation_is_noticed(path):
     io.save(path, fd.init(2, 3))
     whole = path.read_bytes()
-    for size in itertools.chain(range(0, len(whole), 37), range(len(whole) - 30, len(whole))):
+    for size in itertools.chain(
+        range(0, len(whole), 37), range(len(whole) - 30, len(whole))
+    ):
         path.write_bytes(whole[:size])
-        with pytest.raises(ValueError, match=r"truncated or damaged|not a file written by"):
+        with pytest.raises(
+            ValueError, match=r"truncated or damaged|not a file written by"
+        ):
             io.load(path)

@@ -124,6 +124,8 @@ for core, given, sizes in (
 SLOW = PRODUCTS.replace("[::2]", "[1::2]"), USERS
 
 
-@pytest.mark.parametrize("checks", [PRODUCTS, *(pytest.param(more, marks=pytest.mark.slow) for more in SLOW)])
+@pytest.mark.parametrize(
+    "checks", [PRODUCTS, *(pytest.param(more, marks=pytest.mark.slow) for more in SLOW)]
+)
 def test_four_devices_share_the_work_and_give_the_numbers_of_one(checks):
     assert_runs(START + checks, devices=4, timeout=600)

@@ -14,23 +14,38 @@ from support.numerics import eps
 
 from jaxkern import metrics
 
-SCORES = [metrics.rand_index, metrics.adjusted_rand_index, metrics.normalized_mutual_info]
+SCORES = [
+    metrics.rand_index,
+    metrics.adjusted_rand_index,
+    metrics.normalized_mutual_info,
+]
 PARTITION = [*SCORES, metrics.misclassification_rate]
 GRAM = [metrics.spectral_error, metrics.frobenius_error]
 
 
 def call(score, a, b):
     """Score two labelings of at most 41 labels; one num_labels for all of them is one compilation."""
-    return score(a, b, num_labels=41) if score is metrics.misclassification_rate else score(a, b)
+    return (
+        score(a, b, num_labels=41)
+        if score is metrics.misclassification_rate
+        else score(a, b)
+    )
 
 
 def rand_by_pairs(a, b):
     pairs = list(itertools.combinations(range(len(a)), 2))
-    return sum((a[i] == a[j]) == (b[i] == b[j]) for i, j in pairs) / len(pairs) if pairs else 1
+    return (
+        sum((a[i] == a[j]) == (b[i] == b[j]) for i, j in pairs) / len(pairs)
+        if pairs
+        else 1
+    )
 
 
 def rate_by_assignment(a, b):
-    rows, columns = np.unique(a, return_inverse=True)[1], np.unique(b, return_inverse=True)[1]
+    rows, columns = (
+        np.unique(a, return_inverse=True)[1],
+        np.unique(b, return_inverse=True)[1],
+    )
     table = np.zeros((rows.max() + 1, columns.max() + 1))
     np.add.at(table, (rows, columns), 1)
     return 1 - table[linear_sum_assignment(-table)].sum() / len(a)
@@ -49,8 +64,13 @@ def labelings(rng, n=40, count=12):
     for trial in range(count):
         a = rng.integers(0, 1 + trial % 6, n)
         noise = rng.random(n) < trial / (count - 1)
-        yield a, np.where(noise, rng.integers(0, 1 + (3 * trial) % 7, n), (5 * a + 2) % 7)
-    yield from itertools.product([np.zeros(n, int), np.arange(n), np.arange(n) % 2], repeat=2)
+        yield (
+            a,
+            np.where(noise, rng.integers(0, 1 + (3 * trial) % 7, n), (5 * a + 2) % 7),
+        )
+    yield from itertools.product(
+        [np.zeros(n, int), np.arange(n), np.arange(n) % 2], repeat=2
+    )
     yield from itertools.product(np.array([[0, 0], [0, 1]]), repeat=2)
     yield np.array([5]), np.array([3])
 
@@ -66,7 +86,10 @@ def test_scores_agree_with_an_independent_oracle(score, oracle, dtype, rng):
             assert abs(float(value) - oracle(first, second)) <= 4 * eps(dtype)
 
 
-@pytest.mark.parametrize(("score", "best"), [*[(score, 1) for score in SCORES], (metrics.misclassification_rate, 0)])
+@pytest.mark.parametrize(
+    ("score", "best"),
+    [*[(score, 1) for score in SCORES], (metrics.misclassification_rate, 0)],
+)
 @pytest.mark.parametrize("cells", [1, 5, 40])
 def test_agreement_is_exact_and_one_moved_point_is_seen(score, best, cells, dtype):
     a = np.arange(40) % cells
@@ -82,7 +105,9 @@ def test_rounding_makes_no_mutual_information_negative():
     points, before = jnp.arange(21), jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
     try:
-        score = jax.jit(metrics._normalized_mutual_info.__wrapped__)(*metrics._cell_sizes(points // 7, points % 7))
+        score = jax.jit(metrics._normalized_mutual_info.__wrapped__)(
+            *metrics._cell_sizes(points // 7, points % 7)
+        )
     finally:
         jax.config.update("jax_disable_most_optimizations", before)
     assert 0 <= float(score) <= 4 * eps("float32")
@@ -97,7 +122,9 @@ def test_float32_keeps_its_digits_for_many_points(share, rng):
     single = [float(score(a, b)) for score in SCORES]
     with jax.enable_x64(True):
         double = [float(score(a, b)) for score in SCORES]
-    np.testing.assert_allclose(single, double, rtol=4 * eps("float32"), atol=4 * eps("float32"))
+    np.testing.assert_allclose(
+        single, double, rtol=4 * eps("float32"), atol=4 * eps("float32")
+    )
     assert abs(double[1] - adjusted_rand_score(a, b)) < 1e-9
     assert abs(double[2] - normalized_mutual_info_score(a, b)) < 1e-9
 
@@ -105,8 +132,16 @@ def test_float32_keeps_its_digits_for_many_points(share, rng):
 def test_labels_beyond_the_default_integers_are_told_apart():
     a = np.arange(40) % 4
     assert float(metrics.rand_index(a * 2**32, a)) == 1
-    assert float(call(metrics.misclassification_rate, a * 2**33, np.zeros(40, np.uint8))) == 0.75
-    assert float(metrics.rand_index((a * (2**30 - 1)).astype(np.uint32), a.astype(np.int8))) == 1
+    assert (
+        float(call(metrics.misclassification_rate, a * 2**33, np.zeros(40, np.uint8)))
+        == 0.75
+    )
+    assert (
+        float(
+            metrics.rand_index((a * (2**30 - 1)).astype(np.uint32), a.astype(np.int8))
+        )
+        == 1
+    )
     assert float(metrics.rand_index(-a * 2**32, a)) == 1
 
 
@@ -122,7 +157,10 @@ def test_the_side_with_more_labels_sizes_the_matching():
         for num_labels in (None, 3):
             rate = metrics.misclassification_rate(first, second, num_labels=num_labels)
             assert float(rate) == pytest.approx(1 / 3, abs=eps("float32"))
-        with pytest.raises(ValueError, match="num_labels must be at least the number of distinct labels, 3, got 2"):
+        with pytest.raises(
+            ValueError,
+            match="num_labels must be at least the number of distinct labels, 3, got 2",
+        ):
             metrics.misclassification_rate(first, second, num_labels=2)
 
 
@@ -134,7 +172,9 @@ def test_the_table_of_a_matching_has_no_more_labels_than_points():
 
 def test_traced_labels_beyond_num_labels_are_errors():
     a = jnp.array([0, 0, 1, 1, 2])
-    assert float(jax.jit(lambda x: metrics.misclassification_rate(x, x, num_labels=2))(a)) == pytest.approx(0.2)
+    assert float(
+        jax.jit(lambda x: metrics.misclassification_rate(x, x, num_labels=2))(a)
+    ) == pytest.approx(0.2)
 
 
 def test_traced_labels_need_num_labels():
@@ -165,7 +205,9 @@ def test_bad_labels_are_refused_by_name(score):
         score(good[:, None], good)
 
 
-@pytest.mark.parametrize(("error", "norm", "power"), [(GRAM[0], 2, 1), (GRAM[1], None, 2)])
+@pytest.mark.parametrize(
+    ("error", "norm", "power"), [(GRAM[0], 2, 1), (GRAM[1], None, 2)]
+)
 def test_gram_errors_are_literal_norms(error, norm, power, dtype, rng):
     """Of differences with eigenvalues of both signs, and of matrices that are not symmetric."""
     n = 12
@@ -174,7 +216,10 @@ def test_gram_errors_are_literal_norms(error, norm, power, dtype, rng):
     for A, B in ((K, Khat), rng.normal(size=(2, n, n))):
         A, B = A.astype(dtype), B.astype(dtype)
         found, size = error(A, B), np.linalg.norm(np.float64(A) - np.float64(B), norm)
-        assert found.dtype == dtype and abs(float(found) - size / n**power) <= 10 * eps(dtype) * size
+        assert (
+            found.dtype == dtype
+            and abs(float(found) - size / n**power) <= 10 * eps(dtype) * size
+        )
         assert float(error(A, A)) == 0 and float(error(B, A)) == float(found)
     assert float(error(np.ones((1, 1), dtype), np.zeros((1, 1), dtype))) == 1
 
@@ -190,5 +235,8 @@ def test_bad_matrices_are_refused_by_name(error):
         error(square, np.eye(2, dtype=np.float32))
     with pytest.raises(ValueError, match="K must have dtype float32 or float64"):
         error(np.eye(3, dtype=int), square)
-    with jax.enable_x64(True), pytest.raises(ValueError, match="Khat must have the dtype of K"):
+    with (
+        jax.enable_x64(True),
+        pytest.raises(ValueError, match="Khat must have the dtype of K"),
+    ):
         error(np.eye(3, dtype="float32"), np.eye(3, dtype="float64"))

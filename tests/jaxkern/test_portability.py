@@ -15,7 +15,15 @@ from public import ENTRIES, MODULES
 from support.jaxprs import doubles, imprecise
 
 import jaxkern
-from jaxkern import audit, clustering, features, frequent_directions, gram, kernels, landmarks
+from jaxkern import (
+    audit,
+    clustering,
+    features,
+    frequent_directions,
+    gram,
+    kernels,
+    landmarks,
+)
 from jaxkern.kmeans import kmeans
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -49,33 +57,57 @@ KEY = jax.eval_shape(lambda: jax.random.key(0))
 
 def drawn(draw, size=100):
     """Return a function that draws a map and applies it."""
-    return lambda key, X: getattr(features, draw)(key, UNIT, DIM, num_frequencies=size, dtype=X.dtype)(X)
+    return lambda key, X: getattr(features, draw)(
+        key, UNIT, DIM, num_frequencies=size, dtype=X.dtype
+    )(X)
 
 
 LARGE = {
     "kernel_spectral without the Gram matrix": Large(
         lambda key, X: clustering.kernel_spectral(key, UNIT, X, 3), (KEY, FEW_ROWS)
     ),
-    "kernel_kmeans by landmarks": Large(lambda key, X: clustering.kernel_kmeans(key, UNIT, X, 3), (KEY, FEW_ROWS)),
-    "kernel_pca by products": Large(lambda X: features.kernel_pca(UNIT, X, num_components=5)(X), (FEW_ROWS,)),
+    "kernel_kmeans by landmarks": Large(
+        lambda key, X: clustering.kernel_kmeans(key, UNIT, X, 3), (KEY, FEW_ROWS)
+    ),
+    "kernel_pca by products": Large(
+        lambda X: features.kernel_pca(UNIT, X, num_components=5)(X), (FEW_ROWS,)
+    ),
     "random_feature_pca by products": Large(
         lambda key, X: features.random_feature_pca(
-            features.paired_fourier(key, UNIT, DIM, num_frequencies=1500, dtype=X.dtype), X, num_components=5
+            features.paired_fourier(
+                key, UNIT, DIM, num_frequencies=1500, dtype=X.dtype
+            ),
+            X,
+            num_components=5,
         )(X),
         (KEY, FEW_ROWS),
     ),
-    "gram_matmul by tiles": Large(lambda X, v: gram.gram_matmul(UNIT, X, X, v), (ROWS, ROWS)),
-    "nystrom by blocks": Large(lambda X: features.nystrom(UNIT, X[:50], X=X)(X), (ROWS,)),
+    "gram_matmul by tiles": Large(
+        lambda X, v: gram.gram_matmul(UNIT, X, X, v), (ROWS, ROWS)
+    ),
+    "nystrom by blocks": Large(
+        lambda X: features.nystrom(UNIT, X[:50], X=X)(X), (ROWS,)
+    ),
     "kmeans by blocks": Large(lambda key, X: kmeans(key, X, 9), (KEY, ROWS)),
-    "leverage": Large(lambda key, X: landmarks.leverage(key, UNIT, X, num_landmarks=50), (KEY, ROWS)),
+    "leverage": Large(
+        lambda key, X: landmarks.leverage(key, UNIT, X, num_landmarks=50), (KEY, ROWS)
+    ),
     "sampled spectral_error": Large(
-        lambda key, X: audit.spectral_error(key, features.nystrom(UNIT, X[:50]), UNIT, X, num_steps=3, num_probes=2),
+        lambda key, X: audit.spectral_error(
+            key, features.nystrom(UNIT, X[:50]), UNIT, X, num_steps=3, num_probes=2
+        ),
         (KEY, ROWS),
     ),
     "a stream in long blocks": Large(
-        lambda X: frequent_directions.finalize(frequent_directions.update(frequent_directions.init(2, DIM), X)), (ROWS,)
+        lambda X: frequent_directions.finalize(
+            frequent_directions.update(frequent_directions.init(2, DIM), X)
+        ),
+        (ROWS,),
     ),
-} | {f"{name} by blocks": Large(drawn(name), (KEY, ROWS)) for name in ("paired_fourier", "fastfood")}
+} | {
+    f"{name} by blocks": Large(drawn(name), (KEY, ROWS))
+    for name in ("paired_fourier", "fastfood")
+}
 
 GRADIENTS = (  # rules of our own: eigenvectors, zero distances, blocks of rows
     "features.kernel_pca",
@@ -94,17 +126,37 @@ GRADIENTS = (  # rules of our own: eigenvectors, zero distances, blocks of rows
 
 
 def test_every_public_module_is_walked_or_explained():
-    walked = [info.name.removeprefix("jaxkern.") for info in pkgutil.walk_packages(jaxkern.__path__, "jaxkern.")]
-    public = {name for name in walked if not any(part.startswith("_") for part in name.split("."))}
-    assert set(MODULES) | set(ON_THE_HOST) == public and not set(MODULES) & set(ON_THE_HOST)
+    walked = [
+        info.name.removeprefix("jaxkern.")
+        for info in pkgutil.walk_packages(jaxkern.__path__, "jaxkern.")
+    ]
+    public = {
+        name
+        for name in walked
+        if not any(part.startswith("_") for part in name.split("."))
+    }
+    assert set(MODULES) | set(ON_THE_HOST) == public and not set(MODULES) & set(
+        ON_THE_HOST
+    )
 
 
-SLOW = {"kernel_kmeans by landmarks", "kernel_pca by products", "random_feature_pca by products"}
-SLOW |= {"features.kernel_pca", "features.random_feature_pca", "features.shifted_fourier", "rkhs.Covariance"}
+SLOW = {
+    "kernel_kmeans by landmarks",
+    "kernel_pca by products",
+    "random_feature_pca by products",
+}
+SLOW |= {
+    "features.kernel_pca",
+    "features.random_feature_pca",
+    "features.shifted_fourier",
+    "rkhs.Covariance",
+}
 """What is made of ways that others here lower, too."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in LARGE])
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in LARGE]
+)
 def test_the_ways_of_large_sizes_lower_and_keep_float32(name, x64):
     jitted = jax.jit(LARGE[name].function)
     program = jitted.trace(*LARGE[name].shapes).jaxpr.jaxpr
@@ -112,18 +164,26 @@ def test_the_ways_of_large_sizes_lower_and_keep_float32(name, x64):
     assert export.export(jitted, platforms=PLATFORMS)(*LARGE[name].shapes).mlir_module()
 
 
-@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in GRADIENTS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in GRADIENTS]
+)
 def test_gradients_lower_and_ask_for_full_precision(name):
     function, args = ENTRIES[name](jnp.float32, 0)
     specs, tree = jax.tree.flatten(jax.eval_shape(lambda: args))
-    floats = [i for i, spec in enumerate(specs) if jnp.issubdtype(spec.dtype, jnp.floating)]
+    floats = [
+        i for i, spec in enumerate(specs) if jnp.issubdtype(spec.dtype, jnp.floating)
+    ]
 
     def total(values, rest):
         leaves = list(rest)
         for i, value in zip(floats, values, strict=True):
             leaves[i] = value
         outputs = jax.tree.leaves(function(*jax.tree.unflatten(tree, leaves)))
-        return sum(jnp.sum(leaf) for leaf in outputs if jnp.issubdtype(jnp.result_type(leaf), jnp.floating))
+        return sum(
+            jnp.sum(leaf)
+            for leaf in outputs
+            if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+        )
 
     gradient = jax.jit(jax.grad(total))
     shapes = [specs[i] for i in floats], specs

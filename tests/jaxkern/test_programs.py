@@ -35,12 +35,18 @@ def test_options_are_those_of_large_calls_outside_of_every_trace(product, rng):
     for call in calls.values():
         call()
     assert not asked
-    for call in (calls["of constants in a trace"], lambda: multiplied(A, A), lambda: multiplied(A, A)):
+    for call in (
+        calls["of constants in a trace"],
+        lambda: multiplied(A, A),
+        lambda: multiplied(A, A),
+    ):
         np.testing.assert_allclose(call(), expected, rtol=0, atol=1e-4)
     assert asked == ([_programs._EIGEN] if ON_CPU else [])  # compiled once
     slope = jax.grad(lambda x: (multiplied(A, A) * x).sum())(1.0)
     np.testing.assert_allclose(slope, expected.sum(), rtol=0, atol=1e-2)
-    assert "neg" not in str(jax.make_jaxpr(multiplied)(A, A))  # nothing is added to a program of somebody else
+    assert "neg" not in str(
+        jax.make_jaxpr(multiplied)(A, A)
+    )  # nothing is added to a program of somebody else
 
 
 def test_options_that_are_not_known_are_left_out():

@@ -43,7 +43,9 @@ def filled(cls):
     """Return an instance with a number in every leaf and a string in every static field, made without validation."""
     instance = object.__new__(cls)
     for number, field in enumerate(dataclasses.fields(cls)):
-        value = f"static {number}" if field.metadata.get("static") else jnp.float32(number)
+        value = (
+            f"static {number}" if field.metadata.get("static") else jnp.float32(number)
+        )
         object.__setattr__(instance, field.name, value)
     return instance
 
@@ -53,9 +55,20 @@ CLASSES = classes()
 
 def test_the_walk_finds_the_classes():
     names = {cls.__name__ for cls in CLASSES}
-    assert {"Gaussian", "Sum", "FromFunction", "Discrete", "Function", "Covariance", "KernelJL", "Bound"} <= names
+    assert {
+        "Gaussian",
+        "Sum",
+        "FromFunction",
+        "Discrete",
+        "Function",
+        "Covariance",
+        "KernelJL",
+        "Bound",
+    } <= names
     assert len(CLASSES) >= 20
-    assert all(pytrees.CLASSES[pytrees.public_name(cls)] is cls for cls in CLASSES)  # no two share a name
+    assert all(
+        pytrees.CLASSES[pytrees.public_name(cls)] is cls for cls in CLASSES
+    )  # no two share a name
 
 
 def test_structures_of_different_classes_differ():
@@ -71,12 +84,17 @@ def test_classes_round_trip_with_their_static_fields_in_the_structure(cls):
     leaves, structure = jax.tree.flatten(instance)
     fields = dataclasses.fields(cls)
     dynamic = [field.name for field in fields if not field.metadata.get("static")]
-    assert [float(leaf) for leaf in leaves] == [float(getattr(instance, name)) for name in dynamic]
+    assert [float(leaf) for leaf in leaves] == [
+        float(getattr(instance, name)) for name in dynamic
+    ]
     again = jax.tree.unflatten(structure, leaves)
     assert type(again) is cls and jax.tree.structure(again) == structure
     for field in fields:
         assert getattr(again, field.name) is getattr(instance, field.name)
-    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(instance)[0]]
+    paths = [
+        jax.tree_util.keystr(path)
+        for path, _ in jax.tree_util.tree_flatten_with_path(instance)[0]
+    ]
     assert paths == [f".{name}" for name in dynamic]
     for field in fields:
         if field.metadata.get("static"):
@@ -94,7 +112,12 @@ def test_every_class_is_shown_on_one_line_whatever_its_leaves(cls):
         (jax.ShapeDtypeStruct((3, 2), "bfloat16"), "bf16[3,2]"),
     ):
         parts = (
-            f"{field.name}=" + (repr(getattr(instance, field.name)) if field.metadata.get("static") else shown)
+            f"{field.name}="
+            + (
+                repr(getattr(instance, field.name))
+                if field.metadata.get("static")
+                else shown
+            )
             for field in dataclasses.fields(cls)
         )
         changed = jax.tree.map(lambda _, leaf=leaf: leaf, instance)
@@ -109,8 +132,15 @@ def test_what_is_shown_holds_no_data():
     traced = []
     jax.jit(lambda phi: traced.append(repr(phi)))(phi)
     assert traced == [shown.format("f32[]") + "rank=i32[], trace_residual=f32[])"]
-    held = Holder({"key": jax.random.key(0), "f": [len]}, (np.float32(0.1),), np.zeros((2, 0), bool))
-    assert repr(held) == "Holder(first={'key': key<fry>[], 'f': [len]}, second=(0.1,), third=bool[2,0])"
+    held = Holder(
+        {"key": jax.random.key(0), "f": [len]},
+        (np.float32(0.1),),
+        np.zeros((2, 0), bool),
+    )
+    assert (
+        repr(held)
+        == "Holder(first={'key': key<fry>[], 'f': [len]}, second=(0.1,), third=bool[2,0])"
+    )
     deleted = Gaussian(jnp.ones(()))
     deleted.lengthscale.delete()
     assert repr(deleted) == "Gaussian(lengthscale=f32[])"
@@ -131,7 +161,9 @@ def test_instances_are_frozen_and_rebuilt_from_any_leaves(cls):
         setattr(instance, name, 1)
     assert type(jax.tree.map(lambda _: None, instance)) is cls
     assert type(jax.tree.map(lambda _: object(), instance)) is cls
-    assert type(jax.tree.map(lambda leaf: -leaf, instance)) is cls  # validation would refuse a negative lengthscale
+    assert (
+        type(jax.tree.map(lambda leaf: -leaf, instance)) is cls
+    )  # validation would refuse a negative lengthscale
 
 
 def test_the_random_projection_is_a_pytree_of_its_own(rng):
@@ -141,8 +173,15 @@ def test_the_random_projection_is_a_pytree_of_its_own(rng):
     again = jax.tree.unflatten(structure, leaves)
     assert type(again) is RandomProjection and len(leaves) == 3
     assert structure != jax.tree.structure(projection.directions)
-    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(projection)[0]]
-    assert paths == [".directions.kernel.lengthscale", ".directions.points", ".directions.weights"]
+    paths = [
+        jax.tree_util.keystr(path)
+        for path, _ in jax.tree_util.tree_flatten_with_path(projection)[0]
+    ]
+    assert paths == [
+        ".directions.kernel.lengthscale",
+        ".directions.points",
+        ".directions.weights",
+    ]
 
 
 def test_programs_are_cached_by_class_and_static_fields():
@@ -153,7 +192,14 @@ def test_programs_are_cached_by_class_and_static_fields():
         traced.append(type(kernel))
         return kernel(jnp.ones(2), jnp.zeros(2))
 
-    for kernel in (Gaussian(1.0), Gaussian(2.0), Matern32(1.0), Polynomial(2), Polynomial(2, 2.0), Polynomial(3)):
+    for kernel in (
+        Gaussian(1.0),
+        Gaussian(2.0),
+        Matern32(1.0),
+        Polynomial(2),
+        Polynomial(2, 2.0),
+        Polynomial(3),
+    ):
         program(kernel)
     assert traced == [Gaussian, Matern32, Polynomial, Polynomial]
 
@@ -174,13 +220,21 @@ def test_a_class_of_ones_own_declares_leaves_and_static_fields():
         Line(-2.0)
     assert jax.tree.map(lambda leaf: -leaf, line).slope == -2.0
     assert jax.grad(lambda line: 3 * line.slope)(line).slope == 3.0
-    assert jax.vmap(lambda line: line.slope * 2)(Line(jnp.arange(3.0))).tolist() == [0, 2, 4]
+    assert jax.vmap(lambda line: line.slope * 2)(Line(jnp.arange(3.0))).tolist() == [
+        0,
+        2,
+        4,
+    ]
     assert dataclasses.replace(line, name="other").name == "other"
-    assert line != Line(2.0) and hash(line) is not None  # compared by identity: leaves may be arrays
+    assert (
+        line != Line(2.0) and hash(line) is not None
+    )  # compared by identity: leaves may be arrays
     assert pytrees.static().metadata["static"] is True
 
 
 def test_instances_survive_pickling():
     f = Function(Gaussian(0.5), jnp.ones((3, 2)), jnp.arange(3.0))
     again = pickle.loads(pickle.dumps(f))
-    assert jax.tree.structure(again) == jax.tree.structure(f) and again.weights.tolist() == [0, 1, 2]
+    assert jax.tree.structure(again) == jax.tree.structure(
+        f
+    ) and again.weights.tolist() == [0, 1, 2]

@@ -25,9 +25,18 @@ def test_size_classes_fill_up_the_fewest_rows(seed):
     rows, count = rng.integers(1, 25, rng.integers(1, 9)), int(rng.integers(1, 5))
     batch = ragged.pack(sets_of(rows), classes=count)
     ends = np.unique(rows)
-    choices = [(*cut, ends[-1]) for k in range(count) for cut in itertools.combinations(ends[:-1], k)]
-    fewest = min(sum(min(c for c in choice if c >= n) for n in rows) for choice in choices)
-    assert sum(weights.size for weights in batch.weights) == fewest and len(batch.weights) <= count
+    choices = [
+        (*cut, ends[-1])
+        for k in range(count)
+        for cut in itertools.combinations(ends[:-1], k)
+    ]
+    fewest = min(
+        sum(min(c for c in choice if c >= n) for n in rows) for choice in choices
+    )
+    assert (
+        sum(weights.size for weights in batch.weights) == fewest
+        and len(batch.weights) <= count
+    )
     assert len(batch) == len(rows) == sum(map(len, batch.sizes))
 
 
@@ -46,50 +55,91 @@ def test_a_thousand_sets_of_1_to_300_rows_are_each_what_they_are_alone():
         np.testing.assert_allclose(each["mean"] - offset, X.mean(0), atol=2e-4)
         np.testing.assert_allclose(each["rows"], X - X.mean(0), atol=1e-5)
     assert len(traces) <= 6  # four classes, and two looks at shapes
-    assert len(ragged.map(moments, ragged.pack(sets), shift)) == 1000 and len(traces) <= 8  # nothing compiled again
+    assert (
+        len(ragged.map(moments, ragged.pack(sets), shift)) == 1000 and len(traces) <= 8
+    )  # nothing compiled again
 
 
 def test_random_functions_with_a_kernel_of_its_own_for_each():
     sets = [*sets_of((7, 1, 30, 7, 30)), np.ones((7, 3), np.float32)]
     keys = jax.random.split(jax.random.key(0), len(sets))
-    drawn, lengths = jax.vmap(jax.random.bits)(jax.random.clone(keys)), np.float32([0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
+    drawn, lengths = (
+        jax.vmap(jax.random.bits)(jax.random.clone(keys)),
+        np.float32([0.5, 1.0, 2.0, 3.0, 4.0, 5.0]),
+    )
 
     def both(X, weights, key, kernel):
-        labels = kmeans(key, X[:, :1] + 20 * jnp.sign(X[:, :1]), 2, weights=weights).labels
-        return gram(kernel, X), labels, rkhs.Covariance(kernel, X, weights).trace(3), jax.random.bits(key)
+        labels = kmeans(
+            key, X[:, :1] + 20 * jnp.sign(X[:, :1]), 2, weights=weights
+        ).labels
+        return (
+            gram(kernel, X),
+            labels,
+            rkhs.Covariance(kernel, X, weights).trace(3),
+            jax.random.bits(key),
+        )
 
-    found = ragged.map(both, ragged.pack(sets, classes=1), keys, kernels.Gaussian(lengths), block_size=2)
-    for X, own, length, (K, labels, trace, bits) in zip(sets, drawn, lengths, found, strict=True):
+    found = ragged.map(
+        both,
+        ragged.pack(sets, classes=1),
+        keys,
+        kernels.Gaussian(lengths),
+        block_size=2,
+    )
+    for X, own, length, (K, labels, trace, bits) in zip(
+        sets, drawn, lengths, found, strict=True
+    ):
         exact = literal_gram(X, X, length)
         np.testing.assert_allclose(K, exact, atol=1e-6)
-        np.testing.assert_allclose(trace, (np.linalg.eigvalsh(exact / len(X)) ** 3).sum(), rtol=1e-5)
+        np.testing.assert_allclose(
+            trace, (np.linalg.eigvalsh(exact / len(X)) ** 3).sum(), rtol=1e-5
+        )
         signs = np.sign(X[:, 0]).tolist()
         assert bits == own and len({*signs}) == min(len(np.unique(X[:, 0])), 2)
-        assert len({*zip(signs, labels.tolist(), strict=True)}) == len({*labels.tolist()}) == len({*signs})
+        assert (
+            len({*zip(signs, labels.tolist(), strict=True)})
+            == len({*labels.tolist()})
+            == len({*signs})
+        )
 
 
 def test_data_may_be_trees_and_come_from_a_table_or_one_by_one():
     X, groups = np.arange(14.0).reshape(7, 2), np.array(list("bacabab"))
     names, sets = ragged.by_group(X, groups)
-    assert names.tolist() == ["a", "b", "c"] and [each[:, 0].tolist() for each in sets] == [[2, 6, 10], [0, 8, 12], [4]]
+    assert names.tolist() == ["a", "b", "c"] and [
+        each[:, 0].tolist() for each in sets
+    ] == [[2, 6, 10], [0, 8, 12], [4]]
     trees = [{"X": each, "y": np.arange(len(each))} for each in sets]
     batches = list(ragged.blocks(iter(trees), classes=(2, 5), num_sets=2))
-    assert [len(batch) for batch in batches] == [2, 1] and batches[1].data[0]["y"].dtype == np.int64
-    total = [value for each in batches for value in ragged.map(lambda data, w: w @ data["X"], each)]
+    assert [len(batch) for batch in batches] == [2, 1] and batches[1].data[0][
+        "y"
+    ].dtype == np.int64
+    total = [
+        value
+        for each in batches
+        for value in ragged.map(lambda data, w: w @ data["X"], each)
+    ]
     np.testing.assert_allclose(total, [each.sum(0) for each in sets])
 
 
 def test_a_batch_is_a_pytree_to_map_and_differentiate_over():
     batch = ragged.pack(sets_of((2, 5, 4)), classes=1)
-    slope = jax.grad(lambda b: jnp.sum(jax.vmap(lambda X, w: w @ X)(b.data[0], b.weights[0])), allow_int=True)(batch)
-    np.testing.assert_array_equal(slope.data[0], np.broadcast_to(batch.weights[0][..., None], batch.data[0].shape))
+    slope = jax.grad(
+        lambda b: jnp.sum(jax.vmap(lambda X, w: w @ X)(b.data[0], b.weights[0])),
+        allow_int=True,
+    )(batch)
+    np.testing.assert_array_equal(
+        slope.data[0], np.broadcast_to(batch.weights[0][..., None], batch.data[0].shape)
+    )
 
 
 def test_memory_is_that_of_one_block():
     n, num_sets = 96, 5
 
     def fit(X, weights, key):
-        return kernel_jl(key, kernels.Gaussian(1.0), X, num_features=3, weights=weights).projection
+        return kernel_jl(
+            key, kernels.Gaussian(1.0), X, num_features=3, weights=weights
+        ).projection
 
     keys = jax.random.split(jax.random.key(0), 60)
     blocks = list(ragged._blocks_of(ragged.pack(sets_of([n] * 60)), (keys,), num_sets))

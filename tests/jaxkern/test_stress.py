@@ -16,7 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from public import LONG, TABLE, Operation
 from support import cases, stress
-from support.cases import ACCEPTED, EXTREME, FAMILIES, MISSING, OF_NO_ROWS, ORDINARY, RATIOS, REFUSED, Case
+from support.cases import (
+    ACCEPTED,
+    EXTREME,
+    FAMILIES,
+    MISSING,
+    OF_NO_ROWS,
+    ORDINARY,
+    RATIOS,
+    REFUSED,
+    Case,
+)
 from support.stress import NAMES, judge
 from support.stress_numbers import NUMBERS
 
@@ -27,16 +37,23 @@ from tools.stress import main
 SLOW_TOTAL = 20_000
 EXAMPLES = settings(max_examples=8, deadline=None, derandomize=True, database=None)
 POINTS = [name for name, operation in TABLE.items() if operation.points]
-ADAPTERS = {name for name in TABLE if name.startswith("sklearn.")} - {"sklearn.Nystrom", "sklearn.PairedFourier"}
+ADAPTERS = {name for name in TABLE if name.startswith("sklearn.")} - {
+    "sklearn.Nystrom",
+    "sklearn.PairedFourier",
+}
 SLOW = "bounds.fourier.kernel_values_given bounds.fourier.relative_distances_given landmarks.pivoted_cholesky"
 SLOW += " bounds.fourier.simplex_success_limit regression.certified_head regression.posterior_variance regression.ridge"
 SLOW += " measures.gaussian_spectrum metrics.misclassification_rate problems.SkewedLaw rkhs.Covariance"
-SLOW = LONG | ADAPTERS | {*(SLOW + " scale.kmeans scale.landmarks scale.stream").split()}
+SLOW = (
+    LONG | ADAPTERS | {*(SLOW + " scale.kmeans scale.landmarks scale.stream").split()}
+)
 """Slow to compile; the tests of their own modules do it by default."""
 
 
 def each(names, slow=SLOW):
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in names]
+    return [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in names
+    ]
 
 
 def complaints_of(case):
@@ -47,7 +64,9 @@ def complaints_of(case):
 def test_the_table_holds_everything_public():
     names = public.public_names(*public.MODULES, "plan", "sklearn")
     called = {name for name in names if not public.is_no_call(name)}
-    assert set(NAMES) == called - {"plan.smallest_size"}  # which takes a function of sizes
+    assert set(NAMES) == called - {
+        "plan.smallest_size"
+    }  # which takes a function of sizes
     assert not set(TABLE) & set(NUMBERS)
 
 
@@ -62,18 +81,29 @@ def test_data_that_hurt(name):
     )
     def holds(family, ratio, form, seed):
         form = form if TABLE[name].points else "NumPy"
-        case = Case(name, family, ratio=ratio, form=form, seed=seed, kernel_name=TABLE[name].kernels[0])
+        case = Case(
+            name,
+            family,
+            ratio=ratio,
+            form=form,
+            seed=seed,
+            kernel_name=TABLE[name].kernels[0],
+        )
         assert not complaints_of(case)
 
     holds()
 
 
 @pytest.mark.parametrize("other", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", each(POINTS, ADAPTERS | {"features.fastfood", "features.streaming_pca"}))
+@pytest.mark.parametrize(
+    "name", each(POINTS, ADAPTERS | {"features.fastfood", "features.streaming_pca"})
+)
 def test_forms_that_are_refused_and_empty_batches(name, other):
     kernel = TABLE[name].kernels[0]
     found = []
-    for form in list(REFUSED)[(POINTS.index(name) + other) % 2 :: 2]:  # by default its neighbour has the others
+    for form in list(REFUSED)[
+        (POINTS.index(name) + other) % 2 :: 2
+    ]:  # by default its neighbour has the others
         if form not in TABLE[name].skips:
             found += complaints_of(Case(name, form=form, kernel_name=kernel))
     if TABLE[name].used is None:
@@ -139,7 +169,13 @@ def test_errors_without_a_name_are_seen(monkeypatch):
     def warned(c):
         warnings.warn("overflow", RuntimeWarning, stacklevel=1)
 
-    for wrong in (broadcast, named, warned, lambda c: c.nothing, lambda c: kernels.Gaussian(1.0)(c.plain[0], [0.0])):
+    for wrong in (
+        broadcast,
+        named,
+        warned,
+        lambda c: c.nothing,
+        lambda c: kernels.Gaussian(1.0)(c.plain[0], [0.0]),
+    ):
         assert "not a refusal by name" in sabotaged(monkeypatch, wrong)(), wrong
     refused = sabotaged(monkeypatch, lambda c: {"K": (gram(c.kernel, c.plain[0]), ())})
     assert "where a result is due" in refused()
@@ -149,7 +185,9 @@ def test_forms_that_matter_and_forms_that_pass_are_seen(monkeypatch):
     def of_layout(c):
         return {"K": (jnp.asarray(float(c.X.flags["C_CONTIGUOUS"]), c.dtype), ())}
 
-    assert "depends on the form" in sabotaged(monkeypatch, of_layout)(form="Fortran order")
+    assert "depends on the form" in sabotaged(monkeypatch, of_layout)(
+        form="Fortran order"
+    )
     anything = sabotaged(monkeypatch, constant(1.0, (12, 12)))
     for form in REFUSED:
         assert "should be refused" in anything(form=form)
@@ -164,7 +202,11 @@ def test_wrong_numbers_are_seen(monkeypatch):
 
         @jax.jit
         def K(X, Y):
-            squares = (X**2).sum(1)[:, None] + (Y**2).sum(1)[None, :] - 2 * jnp.matmul(X, Y.T, precision="highest")
+            squares = (
+                (X**2).sum(1)[:, None]
+                + (Y**2).sum(1)[None, :]
+                - 2 * jnp.matmul(X, Y.T, precision="highest")
+            )
             return jnp.exp(-jnp.maximum(squares, 0) / 2)
 
         return {"K": (K(X, X), (c.n, c.n)), "K(X, Y)": (K(X, Y), (c.n, c.n + 1))}
@@ -179,22 +221,36 @@ def test_every_family_is_what_it_is_called():
     assert set(FAMILIES) == ORDINARY | EXTREME | MISSING
     for name in ORDINARY:
         for dtype in ("float32", "float64"):
-            assert np.isfinite(Case("", name, dtype=dtype).rows).all() and Case("", name, dtype=dtype).in_range
+            assert (
+                np.isfinite(Case("", name, dtype=dtype).rows).all()
+                and Case("", name, dtype=dtype).in_range
+            )
     for name in EXTREME:
         assert not Case("", name, dtype="float32").in_range or "squared" in name
     for name in MISSING:
-        assert not np.isfinite(Case("", name).plain).all() and np.isfinite(np.asarray(Case("", name).Y)).any()
+        assert (
+            not np.isfinite(Case("", name).plain).all()
+            and np.isfinite(np.asarray(Case("", name).Y)).any()
+        )
     near = Case("", "near-duplicates", dtype="float64")
-    apart = np.sort(np.linalg.norm(near.rows[:, None] - near.rows[None], axis=2) + 9 * np.eye(25), axis=1)[:, 0]
+    apart = np.sort(
+        np.linalg.norm(near.rows[:, None] - near.rows[None], axis=2) + 9 * np.eye(25),
+        axis=1,
+    )[:, 0]
     assert (apart < 1e-6).sum() == 24 and Case("", "near-duplicates").lengthscale > 0.1
     rank_one = Case("", "rank one", dtype="float64")
-    assert np.linalg.matrix_rank(rank_one.plain) == 1 and len(np.unique(Case("", "constant").rows, axis=0)) == 1
+    assert (
+        np.linalg.matrix_rank(rank_one.plain) == 1
+        and len(np.unique(Case("", "constant").rows, axis=0)) == 1
+    )
 
 
 def test_every_form_holds_the_same_numbers():
     case = Case("", "plain")
     for form, make in ACCEPTED.items():
-        np.testing.assert_array_equal(np.asarray(make(case.plain)), case.plain, err_msg=form)
+        np.testing.assert_array_equal(
+            np.asarray(make(case.plain)), case.plain, err_msg=form
+        )
     assert not cases._strided(case.plain).flags["C_CONTIGUOUS"]
     assert cases._reversed(case.plain).strides[0] < 0
     assert not cases._read_only(case.plain).flags.writeable
@@ -207,16 +263,24 @@ def test_a_line_repeats_a_case(capsys):
     assert "as it should be" in capsys.readouterr().out
     drawn = [stress.draw(1, number) for number in range(6 * len(NAMES))]
     assert {c.name for c in drawn} == set(NAMES)
-    assert {c.family for c in drawn} == set(FAMILIES) and {c.ratio for c in drawn} == set(RATIOS)
-    assert {c.form for c in drawn} == {*ACCEPTED, *REFUSED} and {(c.n, c.dim) for c in drawn} == set(cases.SIZES)
+    assert {c.family for c in drawn} == set(FAMILIES) and {
+        c.ratio for c in drawn
+    } == set(RATIOS)
+    assert {c.form for c in drawn} == {*ACCEPTED, *REFUSED} and {
+        (c.n, c.dim) for c in drawn
+    } == set(cases.SIZES)
 
 
 def test_functions_that_take_arrays_alone_say_so_of_lists():
     phi = features.nystrom(kernels.Gaussian(1.0), jnp.ones((2, 3)))
-    with pytest.raises(ValueError, match="block of X must be an array of NumPy or JAX, got list"):
+    with pytest.raises(
+        ValueError, match="block of X must be an array of NumPy or JAX, got list"
+    ):
         list(scale.embed(phi, [[1.0, 2.0, 3.0]]))
     pca = features.streaming_pca(phi, sketch_size=2)
-    with pytest.raises(ValueError, match="X must be an array of NumPy or JAX, got list"):
+    with pytest.raises(
+        ValueError, match="X must be an array of NumPy or JAX, got list"
+    ):
         scale.stream(pca, [[1.0, 2.0, 3.0]])
 
 
@@ -224,7 +288,9 @@ def test_a_date_is_no_static_number():
     with pytest.raises(ValueError, match="lengthscale must be"):
         gram(kernels.Gaussian(np.datetime64("2020-01-01")), jnp.ones((2, 2)))
     with pytest.raises(ValueError, match="noise must be"):
-        measures.mean_gaussian_kernel(jnp.ones((2, 2)), np.datetime64("2020-01-01"), 1.0)
+        measures.mean_gaussian_kernel(
+            jnp.ones((2, 2)), np.datetime64("2020-01-01"), 1.0
+        )
 
 
 @pytest.mark.slow
@@ -233,6 +299,8 @@ def test_twenty_thousand_cases(turn):
     names = NAMES[turn : turn + 4]
     failures = []
     share = -(-SLOW_TOTAL // len(NAMES)) * len(names)
-    failed, ends = stress.run([stress.draw(1, i, names) for i in range(share)], failures.append, patience=0)
+    failed, ends = stress.run(
+        [stress.draw(1, i, names) for i in range(share)], failures.append, patience=0
+    )
     assert not failed, "\n".join(failures)
     assert sum(ends.values()) == share and ends["result"] > 0

@@ -16,7 +16,9 @@ def made():
 
 @pytest.fixture
 def claims(x64, made):
-    with jax.debug_key_reuse(False):  # the checker takes the splits of jax.random.multinomial for reuse
+    with jax.debug_key_reuse(
+        False
+    ):  # the checker takes the splits of jax.random.multinomial for reuse
         yield made
 
 
@@ -26,7 +28,9 @@ def compared(claims):
 
     def evaluate(name, form, number):
         part = getattr(claims[name], form)
-        pairs = samples.evaluate(part.statement.sides, jax.random.key(0), part.settings[number])
+        pairs = samples.evaluate(
+            part.statement.sides, jax.random.key(0), part.settings[number]
+        )
         return np.array([(left, float(right.value)) for left, right in pairs])
 
     return evaluate

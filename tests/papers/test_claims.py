@@ -24,31 +24,53 @@ def faults(claim):
             continue
         # The two norms of this claim are tried on the same draws.
         shared = claim.id == "jaxkern:nystrom-best-rank"
-        if len({setting.name for setting in part.settings}) < len(part.settings) and not shared:
+        if (
+            len({setting.name for setting in part.settings}) < len(part.settings)
+            and not shared
+        ):
             yield f"{claim.id}: settings of one name"
         statement = part.statement
         if isinstance(statement, Tail | Calibrated):
             for setting in part.settings:
-                b = (statement.bound if isinstance(statement, Tail) else statement.shape)(setting)
-                if not (bool(b.valid) and 0 < b.value < np.inf and 0 < 1 - b.probability < 1):
+                b = (
+                    statement.bound if isinstance(statement, Tail) else statement.shape
+                )(setting)
+                if not (
+                    bool(b.valid) and 0 < b.value < np.inf and 0 < 1 - b.probability < 1
+                ):
                     yield f"{claim.id}, {setting.name}: {b}"
 
 
 @pytest.mark.parametrize("profile", ["quick", "full", "data"])
-def test_settings_have_their_own_names_and_hypotheses_are_met_and_bounds_can_fail(claims, profile):
+def test_settings_have_their_own_names_and_hypotheses_are_met_and_bounds_can_fail(
+    claims, profile
+):
     every = claims.values()
     if profile != "quick":
         table = populations.from_rows(np.random.default_rng(0).standard_normal((40, 2)))
-        every = register.claims(table) if profile == "data" else register.claims(profile="full")
+        every = (
+            register.claims(table)
+            if profile == "data"
+            else register.claims(profile="full")
+        )
     assert [claim.id for claim in every] == list(claims)
     assert not [fault for claim in every for fault in faults(claim)]
     if profile == "full":
         (full,) = (claim for claim in every if claim.id == "kpotufe2020:thm1")
-        assert len(full.corrected.settings) > len(claims["kpotufe2020:thm1"].corrected.settings)
+        assert len(full.corrected.settings) > len(
+            claims["kpotufe2020:thm1"].corrected.settings
+        )
 
 
 @pytest.mark.parametrize(
-    "chosen", ["kpotufe2020:thm1", "kpotufe2020:lemB.2", "kpotufe2020:eq8", "kpotufe2020:thmC.2", "ghashami2016:thm3.1"]
+    "chosen",
+    [
+        "kpotufe2020:thm1",
+        "kpotufe2020:lemB.2",
+        "kpotufe2020:eq8",
+        "kpotufe2020:thmC.2",
+        "ghashami2016:thm3.1",
+    ],
 )
 def test_verdicts_of_claims_that_are_drawn_are_as_expected(claims, chosen):
     (result,) = run.run([claims[chosen]], profile=SMALL, seed=11)
@@ -56,7 +78,10 @@ def test_verdicts_of_claims_that_are_drawn_are_as_expected(claims, chosen):
 
 
 def test_the_same_seed_gives_the_same_numbers(claims):
-    first, second, other = (run.run([claims["kpotufe2020:eq8"]], profile=SMALL, seed=seed)[0] for seed in (3, 3, 4))
+    first, second, other = (
+        run.run([claims["kpotufe2020:eq8"]], profile=SMALL, seed=seed)[0]
+        for seed in (3, 3, 4)
+    )
     assert first.printed.slack == second.printed.slack != other.printed.slack
 
 
@@ -64,8 +89,12 @@ def test_a_bound_that_is_too_small_is_refuted(claims):
     claim = claims["kpotufe2020:lemB.2"]
     tail = claim.printed.statement
     small = controls.scaled(tail.bound, lambda setting: 1 / 20)
-    broken = dataclasses.replace(claim.printed, statement=dataclasses.replace(tail, bound=small))
-    (result,) = run.run([dataclasses.replace(claim, printed=broken)], profile=SMALL, seed=0)
+    broken = dataclasses.replace(
+        claim.printed, statement=dataclasses.replace(tail, bound=small)
+    )
+    (result,) = run.run(
+        [dataclasses.replace(claim, printed=broken)], profile=SMALL, seed=0
+    )
     assert result.printed.status == "refuted" and not result.as_expected
 
 
@@ -91,8 +120,16 @@ def test_a_wrong_sketch_is_noticed(claims, monkeypatch):
 @pytest.mark.slow
 def test_a_users_table_is_judged_by_the_same_claims(x64):
     table = populations.from_rows(np.random.default_rng(0).standard_normal((30, 2)))
-    chosen = [c for c in register.claims(table) if c.id in ("kpotufe2020:lemB.2", "kpotufe2020:eq5")]
+    chosen = [
+        c
+        for c in register.claims(table)
+        if c.id in ("kpotufe2020:lemB.2", "kpotufe2020:eq5")
+    ]
     with jax.debug_key_reuse(False):
         results = run.run(chosen, profile=SMALL, seed=0, data=True)
     assert all(r.as_expected for r in results)
-    assert {v.status for r in results for _, _, v in r.forms} <= {"certified", "consistent", "identity"}
+    assert {v.status for r in results for _, _, v in r.forms} <= {
+        "certified",
+        "consistent",
+        "identity",
+    }

@@ -12,10 +12,23 @@ from proofs_check.engine import enclosures
 from proofs_check.papers.ghashami2016.enclosures import slope
 
 PAGES = pathlib.Path(__file__).parents[2] / "docs" / "theory"
-LINE = re.compile(r"^\| (.*?) \| `([^`]*) ([<>]) ([^`]*)` \| ?(?:`(\w)` (\S+) to (\S+?)(?:, zero 0\^(\d))?)? ?\|", re.M)
-ROWS = [(page.stem, *row) for page in sorted(PAGES.glob("*.md")) for row in LINE.findall(page.read_text("utf-8"))]
-NAMES = {f: lambda x, f=f: getattr(x, f)() for f in ("exp", "log", "sqrt", "gamma", "erfc")}
-NAMES |= {"chi2_above": enclosures.chi_square_tail, "chi2_below": enclosures.chi_square_below, "slope": slope}
+LINE = re.compile(
+    r"^\| (.*?) \| `([^`]*) ([<>]) ([^`]*)` \| ?(?:`(\w)` (\S+) to (\S+?)(?:, zero 0\^(\d))?)? ?\|",
+    re.M,
+)
+ROWS = [
+    (page.stem, *row)
+    for page in sorted(PAGES.glob("*.md"))
+    for row in LINE.findall(page.read_text("utf-8"))
+]
+NAMES = {
+    f: lambda x, f=f: getattr(x, f)() for f in ("exp", "log", "sqrt", "gamma", "erfc")
+}
+NAMES |= {
+    "chi2_above": enclosures.chi_square_tail,
+    "chi2_below": enclosures.chi_square_below,
+    "slope": slope,
+}
 
 
 class Exact(ast.NodeTransformer):
@@ -25,20 +38,37 @@ class Exact(ast.NodeTransformer):
         return ast.parse(f"ball('{node.value}')", mode="eval").body
 
     def visit_Call(self, node):
-        return node if getattr(node.func, "id", "") == "range" else self.generic_visit(node)
+        return (
+            node
+            if getattr(node.func, "id", "") == "range"
+            else self.generic_visit(node)
+        )
 
     def visit_BinOp(self, node):
-        whole = isinstance(node.op, ast.Pow) and ast.unparse(node.right).lstrip("-").isalnum()
-        return ast.BinOp(self.visit(node.left), node.op, node.right if whole else self.visit(node.right))
+        whole = (
+            isinstance(node.op, ast.Pow)
+            and ast.unparse(node.right).lstrip("-").isalnum()
+        )
+        return ast.BinOp(
+            self.visit(node.left),
+            node.op,
+            node.right if whole else self.visit(node.right),
+        )
 
 
 def evaluated(text, **variables):
     tree = ast.fix_missing_locations(Exact().visit(ast.parse(text, mode="eval")))
-    known = NAMES | {"ball": enclosures.ball, "pi": 4 * enclosures.ball(1).atan(), "sum": lambda x: sum(x, start=0)}
+    known = NAMES | {
+        "ball": enclosures.ball,
+        "pi": 4 * enclosures.ball(1).atan(),
+        "sum": lambda x: sum(x, start=0),
+    }
     return eval(compile(tree, text, "eval"), known | variables)
 
 
-@pytest.mark.parametrize(("page", "what", "left", "sign", "right", "name", "low", "high", "order"), ROWS)
+@pytest.mark.parametrize(
+    ("page", "what", "left", "sign", "right", "name", "low", "high", "order"), ROWS
+)
 def test_a_constant_is_enclosed(page, what, left, sign, right, name, low, high, order):
     if sign == ">":
         left, right = right, left
@@ -47,12 +77,18 @@ def test_a_constant_is_enclosed(page, what, left, sign, right, name, low, high, 
     else:
         zeros = {0: (0, int(order))} if order else None
         ends = (enclosures.ball(low), enclosures.ball(high))
-        found = enclosures.prove(lambda x: evaluated(f"{right} - ({left})", **{name: x}), [ends], zeros=zeros)
+        found = enclosures.prove(
+            lambda x: evaluated(f"{right} - ({left})", **{name: x}), [ends], zeros=zeros
+        )
     assert found.holds, found.because
 
 
 def test_no_line_of_the_tables_is_missed():
     for page in sorted(PAGES.glob("*.md")):
         _, _, table = page.read_text("utf-8").partition("\n| constant of |")
-        lines = re.match(r"(?:.*\n)(?:\|.*\n)*", table).group().count("\n") - 2 if table else 0
+        lines = (
+            re.match(r"(?:.*\n)(?:\|.*\n)*", table).group().count("\n") - 2
+            if table
+            else 0
+        )
         assert lines == sum(row[0] == page.stem for row in ROWS)

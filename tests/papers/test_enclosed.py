@@ -9,7 +9,12 @@ from proofs_check.claim import Exact, Identity, Inequality
 from proofs_check.engine.enclosures import at_most, ball, precision, prove
 from proofs_check.papers.amini2021.enclosures import _two_clusters
 from proofs_check.papers.chen2016 import enclosures, laws
-from proofs_check.papers.ghashami2016.enclosures import USED, _hoeffding, copies_tail, returned
+from proofs_check.papers.ghashami2016.enclosures import (
+    USED,
+    _hoeffding,
+    copies_tail,
+    returned,
+)
 
 pytest.importorskip("flint")
 mpmath = pytest.importorskip("mpmath")
@@ -18,17 +23,32 @@ mpmath = pytest.importorskip("mpmath")
 def test_none_is_missing(claims):
     for claim in claims.values():
         for name, form in claim.forms.items():
-            refuted = form.expect == "refuted" and isinstance(form.statement, Identity | Inequality | Exact)
+            refuted = form.expect == "refuted" and isinstance(
+                form.statement, Identity | Inequality | Exact
+            )
             certified = form.expect == "certified" and isinstance(form.statement, Exact)
             assert form.enclosed or not (refuted or certified), f"{claim.id}, {name}"
 
 
 def test_each_agrees_with_the_verdict_that_is_expected(claims):
-    forms = [form for claim in claims.values() for form in claim.forms.values() if form.enclosed]
+    forms = [
+        form
+        for claim in claims.values()
+        for form in claim.forms.values()
+        if form.enclosed
+    ]
     for form in forms:
         enclosed = form.enclosed()
-        assert enclosed.holds == (form.expect != "refuted") and enclosed.digits > 2, enclosed
-    assert sum(form.expect == "consistent" and isinstance(form.statement, Inequality) for form in forms) >= 9
+        assert enclosed.holds == (form.expect != "refuted") and enclosed.digits > 2, (
+            enclosed
+        )
+    assert (
+        sum(
+            form.expect == "consistent" and isinstance(form.statement, Inequality)
+            for form in forms
+        )
+        >= 9
+    )
 
 
 @mpmath.workdps(30)
@@ -45,7 +65,9 @@ def test_moments_of_one_frequency_are_those_of_mpmath():
             assert abs(mpmath.mpf(moment.str(25, radius=False)) / exact - 1) < 1e-20
 
 
-@pytest.mark.parametrize(("r", "t", "eps"), [(0.3, 100, 0.2), (1.0, 40, 0.3), (3.0, 60, 0.25)])
+@pytest.mark.parametrize(
+    ("r", "t", "eps"), [(0.3, 100, 0.2), (1.0, 40, 0.3), (3.0, 60, 0.25)]
+)
 def test_the_bound_of_a_pair_is_above_its_law_and_not_far(r, t, eps):
     with precision(128):
         bound = float(enclosures._relative(ball(r), ball(t), ball(eps)))
@@ -56,13 +78,18 @@ def test_the_bound_of_a_pair_is_above_its_law_and_not_far(r, t, eps):
 def test_tiny_distances_are_bracketed_by_chi_square():
     with precision(128):
         both = enclosures._near(ball("1e-4"), ball(50), ball("0.5"), ball("1.5"))
-    assert both.contains(ball(math.exp(laws.chi_square_outside(50, 0.5, 1.5)))) and both.rad() < 1e-6
+    assert (
+        both.contains(ball(math.exp(laws.chi_square_outside(50, 0.5, 1.5))))
+        and both.rad() < 1e-6
+    )
 
 
 def test_what_is_false_is_not_proved():
     """Smaller constants, a thirtieth of the features, twice the exponent, and rows that do not enter the sketch."""
     places = [(-0.25, 0.25)]
-    assert not prove(lambda y: 1.5 * y * y + (1 - 2 * y).log() / 2 + y, places, zeros={0: (0, 2)}).holds
+    assert not prove(
+        lambda y: 1.5 * y * y + (1 - 2 * y).log() / 2 + y, places, zeros={0: (0, 2)}
+    ).holds
     assert not at_most(lambda: copies_tail(100_000, Fraction(1, 1000))).holds
     tail, right = _hoeffding(*USED[-1])
     assert tail <= right and tail > right * right / 2

@@ -13,7 +13,13 @@ from jaxkern.gram import gram
 from proofs_check.papers import flops, populations
 from proofs_check.papers import operators as op
 
-SYNTHETIC = ("gauss grid", "orthogonal atoms", "constant kernel", "rare atom", "skewed plane")
+SYNTHETIC = (
+    "gauss grid",
+    "orthogonal atoms",
+    "constant kernel",
+    "rare atom",
+    "skewed plane",
+)
 
 
 @pytest.fixture
@@ -41,9 +47,14 @@ def test_features_reproduce_the_kernel_and_diagonalise_sigma(synthetic, name):
     p = synthetic[name]
     K = np.asarray(gram(p.kernel, jnp.asarray(p.points)))
     eps = np.finfo(float).eps
-    np.testing.assert_allclose(p.features @ p.features.T, K, rtol=0, atol=1e3 * eps * p.kappa)
     np.testing.assert_allclose(
-        dense_covariance(p, p.weights), np.diag(p.eigenvalues), rtol=0, atol=1e3 * eps * p.op_norm
+        p.features @ p.features.T, K, rtol=0, atol=1e3 * eps * p.kappa
+    )
+    np.testing.assert_allclose(
+        dense_covariance(p, p.weights),
+        np.diag(p.eigenvalues),
+        rtol=0,
+        atol=1e3 * eps * p.op_norm,
     )
     assert np.all(np.diff(p.eigenvalues) <= 0) and np.all(p.eigenvalues >= 0)
 
@@ -55,12 +66,18 @@ def test_population_quantities_are_those_of_the_library(synthetic, name):
     @jax.jit
     def quantities(kernel, points, weights):
         sigma = rkhs.Covariance(kernel, points, weights)
-        sizes = {"rank": sigma.effective_rank(), "rank3": sigma.effective_rank(3), "kappa": sigma.kappa()}
+        sizes = {
+            "rank": sigma.effective_rank(),
+            "rank3": sigma.effective_rank(3),
+            "kappa": sigma.kappa(),
+        }
         traces = {"trace": sigma.trace(), "trace3": sigma.trace(3)}
         return sizes | traces | {"op_norm": sigma.op_norm(), "hs_norm": sigma.hs_norm()}
 
     for quantity, exact in quantities(p.kernel, p.points, p.weights).items():
-        assert abs(getattr(p, quantity) - float(exact)) <= 1e-12 * float(exact), quantity
+        assert abs(getattr(p, quantity) - float(exact)) <= 1e-12 * float(exact), (
+            quantity
+        )
 
 
 def test_what_the_synthetic_populations_are_known_for(synthetic):
@@ -75,14 +92,23 @@ def test_rows_become_atoms_of_equal_weight_with_the_papers_lengthscale(x64):
     X = np.random.default_rng(2).standard_normal((40, 3))
     p = populations.from_rows(X)
     distances = [np.linalg.norm(X[i] - X[j]) for i in range(40) for j in range(i)]
-    assert p.kernel.lengthscale == pytest.approx(np.quantile(distances, 0.25) / np.sqrt(2), rel=1e-12)
-    assert np.array_equal(p.points, X) and np.all(p.weights == 1 / 40) and "all 40 rows" in p.note
+    assert p.kernel.lengthscale == pytest.approx(
+        np.quantile(distances, 0.25) / np.sqrt(2), rel=1e-12
+    )
+    assert (
+        np.array_equal(p.points, X)
+        and np.all(p.weights == 1 / 40)
+        and "all 40 rows" in p.note
+    )
 
 
 def test_a_large_table_is_thinned_and_the_note_says_so(x64):
     X = np.random.default_rng(3).standard_normal((populations.MOST_ROWS + 1, 1))
     p = populations.from_rows(X, lengthscale=1.0, seed=4)
-    assert p.points.shape == (populations.MOST_ROWS, 1) and len(np.unique(p.points)) == populations.MOST_ROWS
+    assert (
+        p.points.shape == (populations.MOST_ROWS, 1)
+        and len(np.unique(p.points)) == populations.MOST_ROWS
+    )
     assert "2,000 of the 2,001 rows (seed 4)" in p.note and "as given" in p.note
 
 
@@ -95,8 +121,12 @@ def test_frequencies_are_multinomial_at_a_trillion_draws(synthetic):
     arrays = synthetic["rare atom"].arrays
     n = 1e12
     keys = jax.random.split(jax.random.key(0), 2000)
-    with jax.debug_key_reuse(False):  # jax.random.multinomial splits a key in a way that the checker takes for reuse
-        found = np.asarray(jax.jit(jax.vmap(lambda k: op.shares(k, arrays, jnp.asarray(n))))(keys))
+    with jax.debug_key_reuse(
+        False
+    ):  # jax.random.multinomial splits a key in a way that the checker takes for reuse
+        found = np.asarray(
+            jax.jit(jax.vmap(lambda k: op.shares(k, arrays, jnp.asarray(n))))(keys)
+        )
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     w = np.asarray(arrays["weights"])
     scores = (found[:, 0] - w[0]) / np.sqrt(w[0] * (1 - w[0]) / n)
@@ -115,13 +145,20 @@ def test_powers_are_those_of_the_dense_matrices(synthetic):
     values, vectors = np.linalg.eigh(C)
     root = vectors @ (np.maximum(values, 0) ** 1.5 * (vectors.T @ f))
     sample = op.covariance(p.arrays, jnp.asarray(weights))
-    powers = op.powers_applied((sample, op.exact_power(p.arrays, 1)), 1.5, jnp.asarray(f))
+    powers = op.powers_applied(
+        (sample, op.exact_power(p.arrays, 1)), 1.5, jnp.asarray(f)
+    )
     np.testing.assert_allclose(powers, [root, p.eigenvalues**1.5 * f], atol=1e-13)
 
 
-def test_lanczos_steps_give_an_orthonormal_basis_and_what_the_operator_does_on_it(synthetic):
+def test_lanczos_steps_give_an_orthonormal_basis_and_what_the_operator_does_on_it(
+    synthetic,
+):
     p = synthetic["gauss grid"]
-    apply, start = op.exact_power(p.arrays, 1), np.random.default_rng(1).standard_normal(32)
+    apply, start = (
+        op.exact_power(p.arrays, 1),
+        np.random.default_rng(1).standard_normal(32),
+    )
     found, basis = (np.asarray(part) for part in op._lanczos(apply, jnp.asarray(start)))
     assert basis.shape == (op._STEPS, 32)
     np.testing.assert_allclose(basis[0], start / np.linalg.norm(start), atol=1e-15)
@@ -133,7 +170,10 @@ def test_lanczos_steps_give_an_orthonormal_basis_and_what_the_operator_does_on_i
 def test_lanczos_steps_are_exact_where_the_operator_has_few_eigenvalues(x64, rng):
     """Four eigenvalues in a space of 70 dimensions: the Krylov space closes after four steps, and holds the norm."""
     dim = op._DENSE + 6
-    diagonals = [rng.permutation(np.resize(values, dim)) for values in ([0.0, 1.0, 2.0, 5.0], [3.0, 1.0, 0.5, 0.25])]
+    diagonals = [
+        rng.permutation(np.resize(values, dim))
+        for values in ([0.0, 1.0, 2.0, 5.0], [3.0, 1.0, 0.5, 0.25])
+    ]
     f = rng.standard_normal(dim)
     applies = [partial(jnp.multiply, jnp.asarray(diagonal)) for diagonal in diagonals]
     arrays, key = {"features": jnp.zeros((1, dim))}, jax.random.key(0)
@@ -142,7 +182,11 @@ def test_lanczos_steps_are_exact_where_the_operator_has_few_eigenvalues(x64, rng
     negative = jax.jit(lambda key: op.norm(lambda v: -applies[0](v), arrays, key))(key)
     assert float(negative) == pytest.approx(5, rel=1e-12)
     powers = jax.jit(lambda f: op.powers_applied(applies, 1.5, f))(f)
-    np.testing.assert_allclose(powers, [diagonal**1.5 * f for diagonal in diagonals], atol=1e-12 * 5**1.5 * dim**0.5)
+    np.testing.assert_allclose(
+        powers,
+        [diagonal**1.5 * f for diagonal in diagonals],
+        atol=1e-12 * 5**1.5 * dim**0.5,
+    )
 
 
 @pytest.mark.slow
@@ -154,7 +198,9 @@ def test_few_lanczos_steps_give_norms_and_powers_of_a_large_table(table, n):
     apply = op.covariance(arrays, shares)
     deviations = (
         op.difference(op.cube(apply), op.exact_power(arrays, 3)),
-        op.difference(op.sketch(jax.random.key(2), arrays, shares, 32), op.exact_power(arrays, 3)),
+        op.difference(
+            op.sketch(jax.random.key(2), arrays, shares, 32), op.exact_power(arrays, 3)
+        ),
     )
     found = np.asarray(op.norms(deviations, arrays, jax.random.key(3)))
     truth = np.array([np.linalg.norm(dense(a, dim), 2) for a in deviations])
@@ -162,10 +208,17 @@ def test_few_lanczos_steps_give_norms_and_powers_of_a_large_table(table, n):
     C = dense_covariance(table, shares)
     values, vectors = np.linalg.eigh(C)
     f = np.asarray(arrays["f"])
-    exact = vectors @ (np.maximum(values, 0) ** 1.5 * (vectors.T @ f)) - table.eigenvalues**1.5 * f
-    drawn, wanted = op.powers_applied((apply, op.exact_power(arrays, 1)), 1.5, jnp.asarray(f))
+    exact = (
+        vectors @ (np.maximum(values, 0) ** 1.5 * (vectors.T @ f))
+        - table.eigenvalues**1.5 * f
+    )
+    drawn, wanted = op.powers_applied(
+        (apply, op.exact_power(arrays, 1)), 1.5, jnp.asarray(f)
+    )
     assert np.linalg.norm(drawn - wanted - exact) <= 1e-2 * np.linalg.norm(exact)
-    assert float(op.trace_cube(arrays, shares)) == pytest.approx(np.trace(C @ C @ C), rel=1e-12)
+    assert float(op.trace_cube(arrays, shares)) == pytest.approx(
+        np.trace(C @ C @ C), rel=1e-12
+    )
 
 
 def test_a_trial_decomposes_once(synthetic):
@@ -175,7 +228,10 @@ def test_a_trial_decomposes_once(synthetic):
     from proofs_check.papers.kpotufe2020 import trials
 
     numbers = {name: jnp.asarray(5.0) for name in ("n", "d", "tau")}
-    arrays = {**synthetic["gauss grid"].arrays, "shares": synthetic["gauss grid"].arrays["weights"]}
+    arrays = {
+        **synthetic["gauss grid"].arrays,
+        "shares": synthetic["gauss grid"].arrays["weights"],
+    }
     every = (
         trials.covariance_deviation,
         trials.cube_deviation,
@@ -189,7 +245,9 @@ def test_a_trial_decomposes_once(synthetic):
     )
     counts = []
     for trial in every:
-        traced = jax.make_jaxpr(lambda key, trial=trial: trial(key, arrays, numbers))(jax.random.key(0))
+        traced = jax.make_jaxpr(lambda key, trial=trial: trial(key, arrays, numbers))(
+            jax.random.key(0)
+        )
         counts.append(sum(e.primitive.name == "eigh" for e in equations(traced.jaxpr)))
     assert max(counts) == 1
 
@@ -213,7 +271,9 @@ def test_of_branches_the_dearest_counts_and_of_platforms_the_cheapest():
         return jax.lax.cond(flag, lambda A: A @ A.T @ A, lambda A: 2 * A, A)
 
     def variants(A):
-        return jax.lax.platform_dependent(A, cpu=lambda A: A @ A.T @ A, default=lambda A: A @ (A.T @ A @ A.T @ A))
+        return jax.lax.platform_dependent(
+            A, cpu=lambda A: A @ A.T @ A, default=lambda A: A @ (A.T @ A @ A.T @ A)
+        )
 
     product = 3 * 4 * 3
     assert flops.multiply_adds(chosen, True, A) == 2 * product

@@ -11,7 +11,9 @@ from proofs_check.cli import show
 from proofs_check.report import formulas
 
 PAPERS = register.PAPERS
-NUMBERED = re.compile(r"\w+:(thm|lem|prop|cor|eq|ex|def|alg|assumption)[A-Z]?\.?\d+(\.\d+)*")
+NUMBERED = re.compile(
+    r"\w+:(thm|lem|prop|cor|eq|ex|def|alg|assumption)[A-Z]?\.?\d+(\.\d+)*"
+)
 FALSE = ("refuted", "vacuous")
 
 
@@ -27,12 +29,23 @@ def test_every_statement_has_a_place_a_title_of_its_own_and_a_check_or_a_reason(
     assert len(set(titles)) == len(titles)
     for entry in statements:
         title = entry["title"]
-        assert entry["place"] and not re.match(r"[a-z]{2}", title) and len(title.split()) <= 10, title
+        assert (
+            entry["place"]
+            and not re.match(r"[a-z]{2}", title)
+            and len(title.split()) <= 10
+        ), title
         if "reason" in entry:
             assert len(entry["reason"].split()) >= 2, title
         else:
-            assert entry["id"].startswith((f"{paper}:", "jaxkern:")) and entry["kind"] in KINDS
-            assert ("check" in entry or "undecided" in entry) and entry["because"] and entry["expected"], entry["id"]
+            assert (
+                entry["id"].startswith((f"{paper}:", "jaxkern:"))
+                and entry["kind"] in KINDS
+            )
+            assert (
+                ("check" in entry or "undecided" in entry)
+                and entry["because"]
+                and entry["expected"]
+            ), entry["id"]
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -43,7 +56,12 @@ def test_every_check_is_a_function_of_its_own(paper):
 
 
 def test_no_numbered_statement_is_in_the_margin():
-    marginal = [entry["id"] for paper in PAPERS for entry in entries(paper) if entry.get("marginal")]
+    marginal = [
+        entry["id"]
+        for paper in PAPERS
+        for entry in entries(paper)
+        if entry.get("marginal")
+    ]
     assert marginal and not [name for name in marginal if NUMBERED.fullmatch(name)]
 
 
@@ -56,48 +74,87 @@ def test_every_claim_has_a_form_a_reason_and_controls_of_known_kinds(made):
     assert list(kinds) == list(made) and sum(not own for own in kinds.values()) < 10
     for claim in made.values():
         assert claim.printed or claim.corrected, claim.id
-        undecided = all(isinstance(form.statement, Undecided) for form in claim.forms.values())
-        assert (claim.controls or undecided) and claim.because and claim.tex and claim.where, claim.id
+        undecided = all(
+            isinstance(form.statement, Undecided) for form in claim.forms.values()
+        )
+        assert (
+            (claim.controls or undecided)
+            and claim.because
+            and claim.tex
+            and claim.where
+        ), claim.id
         assert claim.corrected or not claim.id.startswith("jaxkern:"), claim.id
     counts = collections.Counter(kind for own in kinds.values() for kind in own)
-    assert set(counts) == set(controls.KINDS) and min(counts.values()) >= 2 and len(counts) >= 15
+    assert (
+        set(counts) == set(controls.KINDS)
+        and min(counts.values()) >= 2
+        and len(counts) >= 15
+    )
 
 
 def test_what_is_printed_wrong_is_corrected_with_a_proof(made):
-    wrong = [claim for claim in made.values() if claim.printed and claim.printed.expect in FALSE]
-    assert wrong and all(claim.corrected and claim.says and claim.proof for claim in wrong)
+    wrong = [
+        claim
+        for claim in made.values()
+        if claim.printed and claim.printed.expect in FALSE
+    ]
+    assert wrong and all(
+        claim.corrected and claim.says and claim.proof for claim in wrong
+    )
 
 
 def test_what_is_not_testable_says_why(made):
-    forms = [form for claim in made.values() for form in (claim.printed, claim.corrected) if form is not None]
+    forms = [
+        form
+        for claim in made.values()
+        for form in (claim.printed, claim.corrected)
+        if form is not None
+    ]
     undecided = [form for form in forms if form.expect == "not testable"]
-    assert undecided and all(len(form.statement.reason.split()) >= 6 for form in undecided)
+    assert undecided and all(
+        len(form.statement.reason.split()) >= 6 for form in undecided
+    )
 
 
 def test_every_proof_is_in_the_documentation(made):
     """Each label and each link in the words of a proof leads to a line of a page."""
     for claim in made.values():
         links = re.findall(r"<[\w-]+>`|\]\([^)]*#[^)]*\)", claim.proof)
-        found = [line for line in show.proofs_of(claim) if re.search(r"\.md:\d+$", line)]
+        found = [
+            line for line in show.proofs_of(claim) if re.search(r"\.md:\d+$", line)
+        ]
         assert len(found) == len(links), (claim.id, claim.proof, found)
 
 
 def test_every_claim_says_what_it_assumes_and_every_formula_becomes_mathml(made):
     for claim in made.values():
         said = [claim.hypotheses, *(means for _, means in claim.symbols)]
-        assert claim.section and claim.hypotheses.endswith(".") and claim.hypotheses.count("$") % 2 == 0, claim.id
-        assert not any("\\" in words for text in said for words in text.split("$")[::2]), claim.id
+        assert (
+            claim.section
+            and claim.hypotheses.endswith(".")
+            and claim.hypotheses.count("$") % 2 == 0
+        ), claim.id
+        assert not any(
+            "\\" in words for text in said for words in text.split("$")[::2]
+        ), claim.id
         formulas_said = [tex for text in said for tex in text.split("$")[1::2]]
         written = [claim.tex, *formulas_said, *(symbol for symbol, _ in claim.symbols)]
         for tex in (*written, *(form.tex for form in claim.forms.values() if form.tex)):
             text = formulas.formula(tex)
-            assert "<math" in text and "<code" not in text and "\\" not in text, f"{claim.id}: {tex}"
+            assert "<math" in text and "<code" not in text and "\\" not in text, (
+                f"{claim.id}: {tex}"
+            )
 
 
 def test_the_longest_symbol_that_occurs_is_explained():
     symbols = {r"\Sigma": "a", r"\Sigma_n": "b", "K": "c", "e^": "", "e": "d", "n": "f"}
-    assert register._occurring(symbols, r"\Sigma_n^3\le e^{-\tau} \text{ n K}") == ((r"\Sigma_n", "b"),)
-    assert register._occurring(symbols, r"\mathbb E\,K\,e \operatorname{n}") == (("K", "c"), ("e", "d"))
+    assert register._occurring(symbols, r"\Sigma_n^3\le e^{-\tau} \text{ n K}") == (
+        (r"\Sigma_n", "b"),
+    )
+    assert register._occurring(symbols, r"\mathbb E\,K\,e \operatorname{n}") == (
+        ("K", "c"),
+        ("e", "d"),
+    )
 
 
 ENTRY = """
@@ -120,7 +177,9 @@ expected = { printed = 'identity' }
         (("id =", "reason ="), ""),
     ],
 )
-def test_a_register_with_unknown_fields_or_kinds_is_refused(monkeypatch, tmp_path, change, fault):
+def test_a_register_with_unknown_fields_or_kinds_is_refused(
+    monkeypatch, tmp_path, change, fault
+):
     (tmp_path / "register.toml").write_text(ENTRY.replace(*change), encoding="utf-8")
     monkeypatch.setattr(register.resources, "files", lambda name: tmp_path)
     if fault:
@@ -131,8 +190,13 @@ def test_a_register_with_unknown_fields_or_kinds_is_refused(monkeypatch, tmp_pat
 
 
 def test_expectations_must_be_those_of_the_forms():
-    entry = {**register.entries("kpotufe2020")[0], "expected": {"corrected": "certified"}}
-    scope = register.importlib.import_module("proofs_check.papers.kpotufe2020.places").Scope()
+    entry = {
+        **register.entries("kpotufe2020")[0],
+        "expected": {"corrected": "certified"},
+    }
+    scope = register.importlib.import_module(
+        "proofs_check.papers.kpotufe2020.places"
+    ).Scope()
     with pytest.raises(ValueError, match="the register expects"):
         register._claim("kpotufe2020", entry, scope)
 
@@ -141,4 +205,7 @@ def test_the_readme_counts_what_a_run_executes(claims):
     readme = (show.ROOT / "README.md").read_text(encoding="utf-8")
     run = [claim for claim in claims.values() if not claim.marginal]
     controls_run = sum(len(claim.controls) for claim in run)
-    assert f"\n{len(run)} claim(s), all as expected.\ncontrols: {controls_run} of {controls_run} rejected" in readme
+    assert (
+        f"\n{len(run)} claim(s), all as expected.\ncontrols: {controls_run} of {controls_run} rejected"
+        in readme
+    )

@@ -29,7 +29,10 @@ class Case(NamedTuple):
 
 def bound_of(module, name):
     """Return a bound by its name, to which a case, "printed" and "centered" may be added."""
-    function, flag = getattr(module, name.split()[0]), {"printed": "as_printed", "centered": "centered"}
+    function, flag = (
+        getattr(module, name.split()[0]),
+        {"printed": "as_printed", "centered": "centered"},
+    )
     last = flag.get(name.split()[-1])
     return partial(function, **{last: True}) if last else function
 
@@ -40,26 +43,41 @@ def cases(module, text, names):
     for row in text.strip().replace("\n    ", " ").split("\n"):
         cells = [cell.strip() for cell in f"{row} | | |".split("|")[:5]]
         above = name, words, value, failure, hypotheses = [
-            old if cell == "same" else cell for cell, old in zip(cells, above, strict=True)
+            old if cell == "same" else cell
+            for cell, old in zip(cells, above, strict=True)
         ]
         value = eval(value, known)
         edges = edges_of(hypotheses, known | {"value": value})
-        table[name] = Case(bound_of(module, name), eval(f"dict({words})", known), value, eval(failure, known), edges)
+        table[name] = Case(
+            bound_of(module, name),
+            eval(f"dict({words})", known),
+            value,
+            eval(failure, known),
+            edges,
+        )
     return table
 
 
 def edges_of(hypotheses, known):
     """Return the conditions of a text such as "eps > 0; distance >= 1"."""
-    parts = (condition.split(None, 2) for condition in hypotheses.split(";") if condition)
+    parts = (
+        condition.split(None, 2) for condition in hypotheses.split(";") if condition
+    )
     return [(word, sign, float(eval(edge, known))) for word, sign, edge in parts]
 
 
 def wrong_edges(bound, words, edges):
     """Return the edges at which, just inside and just outside of which, a bound does not say what its hypotheses do."""
     wrong = []
-    for word, sign, edge in edges_of(edges, vars(math)) if isinstance(edges, str) else edges:
+    for word, sign, edge in (
+        edges_of(edges, vars(math)) if isinstance(edges, str) else edges
+    ):
         outward = (1 if sign[0] == "<" else -1) * STEP * max(abs(edge), 1)
-        tried = [(edge + outward, False), (edge - outward, True), (edge, sign.endswith("="))]
+        tried = [
+            (edge + outward, False),
+            (edge - outward, True),
+            (edge, sign.endswith("=")),
+        ]
         for value, allowed in tried[: 2 if sign.endswith("~") else 3]:
             if bound(**words | {word: value}).valid is not allowed:
                 wrong.append((word, value, allowed))
@@ -96,17 +114,28 @@ def ball_failure(eps, t, d, M, tau, near, q, c):
     lowest, B = v + near * (1 - v), math.sqrt(d) + math.sqrt(2 * (tau + math.log(t)))
     rho2 = min(12 / B**2 * (1 - v / lowest), 4 * near * (1 - 1 / u))
     highest, w = u * (1 - rho2 / 4), np.linspace(-12, 12, 4001)
-    weights, z = np.exp(-(w**2) / 2) / np.exp(-(w**2) / 2).sum(), t / 2 * (1 / lowest - 1) * (highest - lowest)
+    weights, z = (
+        np.exp(-(w**2) / 2) / np.exp(-(w**2) / 2).sum(),
+        t / 2 * (1 / lowest - 1) * (highest - lowest),
+    )
     total = math.exp(-tau)
     for value, tilt in ((highest, t * (highest - 1) / 2), (lowest, z)):
         a = (d - 1) / 2
-        sphere = math.gamma(d / 2) / math.sqrt(math.pi) / tilt**a * (special.gammainc(a, tilt) if a else 1)
+        sphere = (
+            math.gamma(d / 2)
+            / math.sqrt(math.pi)
+            / tilt**a
+            * (special.gammainc(a, tilt) if a else 1)
+        )
         total += math.exp(-t * kl(value)) / sphere
     inner, outer = M, M
     while outer**2 > rho2:
         low, high = (1 - c) * inner, outer + c * inner
         mean, peak = 1 - math.exp(-(low**2) / 2), min(max(math.sqrt(3), low), high)
-        for ratio, sign, curve in ((u, 1, math.exp(-(low**2) / 2)), (v, -1, (peak**2 - 1) * math.exp(-(peak**2) / 2))):
+        for ratio, sign, curve in (
+            (u, 1, math.exp(-(low**2) / 2)),
+            (v, -1, (peak**2 - 1) * math.exp(-(peak**2) / 2)),
+        ):
             Y = sign * ((1 - np.cos(low * w)) / mean - ratio)
             found = optimize.minimize_scalar(
                 lambda s, Y=Y: special.logsumexp(s * Y, b=weights),
@@ -116,9 +145,16 @@ def ball_failure(eps, t, d, M, tau, near, q, c):
             )
             k = t * found.x * (highest + ratio * curve) / (2 * mean)
             x = min(c * inner, math.sqrt((d / 2 + 1) / k))
-            mass = d * integrate.quad(lambda y, k=k: y ** (d - 1) * math.exp(-k * y**2), 0, x)[0]
+            mass = (
+                d
+                * integrate.quad(
+                    lambda y, k=k: y ** (d - 1) * math.exp(-k * y**2), 0, x
+                )[0]
+            )
             shell = (outer + x) ** d - (inner - x) ** d
-            total += (0.5 if outer > inner else 1) * shell / mass * math.exp(t * found.fun)
+            total += (
+                (0.5 if outer > inner else 1) * shell / mass * math.exp(t * found.fun)
+            )
         inner, outer = q ** (math.ceil(math.log(inner) / math.log(q) - 1e-9) - 1), inner
     return total
 
@@ -126,7 +162,12 @@ def ball_failure(eps, t, d, M, tau, near, q, c):
 def radius_literal(eps, t, d, tau):
     b = (math.sqrt(d) + math.sqrt(2 * tau)) / math.sqrt(t)
     B = math.sqrt(d) + math.sqrt(2 * (tau + math.log(t)))
-    return math.sqrt(min(4 * (1 - ((1 + b) / (1 + eps)) ** 2), 12 * (1 - ((1 - eps) / (1 - b)) ** 2) / B**2))
+    return math.sqrt(
+        min(
+            4 * (1 - ((1 + b) / (1 + eps)) ** 2),
+            12 * (1 - ((1 - eps) / (1 - b)) ** 2) / B**2,
+        )
+    )
 
 
 def matern_failure(eps, t, d, M, nu, corr, Q, x, tau, inner, q):
@@ -134,22 +175,45 @@ def matern_failure(eps, t, d, M, nu, corr, Q, x, tau, inner, q):
     scale = invgamma(nu, scale=nu)
     v, p = np.linspace(-8, 60, 400_001), min(2, nu - 0.25)  # logarithms of scales
     weights = scale.pdf(np.exp(v)) * np.exp(v) * (v[1] - v[0])
-    mean, second = weights @ np.minimum(np.exp(v), Q), Q ** (2 - p) * weights @ np.exp(p * v)
+    mean, second = (
+        weights @ np.minimum(np.exp(v), Q),
+        Q ** (2 - p) * weights @ np.exp(p * v),
+    )
     count = math.log((1 + x) ** 2 * Q / mean / (2 * x), 1 + x) + 2
     failure = t * scale.sf(Q) + math.exp(-tau)
-    failure += 2 * count * math.exp(-t * x**2 / (2 * (second / mean**2 - 1 + Q / mean * x / 3)))
+    failure += (
+        2
+        * count
+        * math.exp(-t * x**2 / (2 * (second / mean**2 - 1 + Q / mean * x / 3)))
+    )
     low = math.sqrt(mean / scale.mean() * (1 - x) / (1 + x))
     e = min((1 + eps) / (1 + x) - 1, 1 - (1 - eps) / low)
     e1 = inner * e
     xi = (e - e1) / 4
     L = (1 + e1) / (1 - xi)
-    eta = low * math.sqrt(2 - 2 * corr) / math.sqrt((1 + x) * mean) * (e - e1) / (1 + e1 + L)
+    eta = (
+        low
+        * math.sqrt(2 - 2 * corr)
+        / math.sqrt((1 + x) * mean)
+        * (e - e1)
+        / (1 + e1 + L)
+    )
     B2 = (math.sqrt(d) + math.sqrt(2 * (tau + math.log(t)))) ** 2
-    rho2 = min(4 * (1 - (L / (1 + e)) ** 2), 12 / B2 * (1 - ((1 - e) / (1 - e1 - xi * L)) ** 2)) / Q
+    rho2 = (
+        min(
+            4 * (1 - (L / (1 + e)) ** 2),
+            12 / B2 * (1 - ((1 - e) / (1 - e1 - xi * L)) ** 2),
+        )
+        / Q
+    )
     nets = (1 + 2 / xi) ** d + (1 + 2 * max(M, 1) / eta) ** d
-    nets += (max(0, math.log(min(M, 1) / math.sqrt(rho2), q)) + 1) * (1 + 2 * q / eta) ** d
+    nets += (max(0, math.log(min(M, 1) / math.sqrt(rho2), q)) + 1) * (
+        1 + 2 * q / eta
+    ) ** d
     rates = (((1 + s * e1) ** 2 - 1) / 2 - math.log(1 + s * e1) for s in (1, -1))
-    return failure + nets * sum(math.exp(-t * (1 - x) * mean / Q * rate) for rate in rates)
+    return failure + nets * sum(
+        math.exp(-t * (1 - x) * mean / Q * rate) for rate in rates
+    )
 
 
 def net_literal(eps, t, d, M, tau, share):
@@ -160,7 +224,13 @@ def net_literal(eps, t, d, M, tau, share):
 
 def hadamard_of(k, eps, d, R):
     log_n = d * math.log(R / math.sqrt(2 * math.log(1 / eps)))
-    return k / math.e * math.exp((min(log_n, -2 * k * math.log(2 * eps)) - math.log(2)) / k) - k + 1
+    return (
+        k
+        / math.e
+        * math.exp((min(log_n, -2 * k * math.log(2 * eps)) - math.log(2)) / k)
+        - k
+        + 1
+    )
 
 
 def hadamard(eps, d, R):
@@ -173,10 +243,17 @@ def simplex(t, eps, n):
     p = chi2.sf(u, t) + chi2.cdf(v, t)
 
     def density(x):
-        return chi2.pdf(x, t) * (ncx2.sf(u * 4 / 3, t, x / 3) + ncx2.cdf(v * 4 / 3, t, x / 3))
+        return chi2.pdf(x, t) * (
+            ncx2.sf(u * 4 / 3, t, x / 3) + ncx2.cdf(v * 4 / 3, t, x / 3)
+        )
 
-    both = sum(integrate.quad(density, *ends, epsabs=0, limit=200)[0] for ends in ((u, 2 * u), (v / 2, v)))
-    return 1 - math.comb(n, 2) * p / (1 + math.comb(n - 2, 2) * p + 2 * (n - 2) * both / p)
+    both = sum(
+        integrate.quad(density, *ends, epsabs=0, limit=200)[0]
+        for ends in ((u, 2 * u), (v / 2, v))
+    )
+    return 1 - math.comb(n, 2) * p / (
+        1 + math.comb(n - 2, 2) * p + 2 * (n - 2) * both / p
+    )
 
 
 FOURIER = cases(
@@ -298,7 +375,12 @@ def bell(x, v=3.0, alpha=1.5):
 
 def clustering(constant, kmeans, gamma2, R=3, vbar2=1e-5):
     """Return C1 F(gamma2) for lipschitz 1, noise 1.5, op_norm 1.2, dim 40000, n = 500 and t = 1.7."""
-    factor = 16 * R / gamma2 * (constant * 1.5**2 * 1.2 / 40_000 * (1 + 1.7 / math.sqrt(500)) ** 2 + vbar2)
+    factor = (
+        16
+        * R
+        / gamma2
+        * (constant * 1.5**2 * 1.2 / 40_000 * (1 + 1.7 / math.sqrt(500)) ** 2 + vbar2)
+    )
     return 4 * (1 + kmeans) ** 2 * factor
 
 
@@ -312,12 +394,36 @@ EXTRA = 18 * 0.01**2 * 2.5 / (math.sqrt(0.25) * 4) / math.sqrt(500)
 GAMMAS = dict(gamma2=4.0, gamma_tilde2=1.3)
 MODEL = dict(
     GAMMAS,
-    **dict(num_clusters=3, lipschitz=1, noise=1.5, op_norm=1.2, dim=40_000, num_points=500, t=1.7),
+    **dict(
+        num_clusters=3,
+        lipschitz=1,
+        noise=1.5,
+        op_norm=1.2,
+        dim=40_000,
+        num_points=500,
+        t=1.7,
+    ),
     **dict(vbar2=1e-5, kmeans_factor=1.5),
 )
 POPULATION = MODEL | dict(t=2.5, dim=400_000, bound=0.01, min_share=0.25)
-OPERATOR = GAMMAS | dict(num_clusters=3, lipschitz=1, omega=1.5, scale=0.004, num_points=400, t=1.7, mean_gap=0.03)
-EUCLIDEAN = dict(gamma2=4e5, gamma_tilde2=9e4, num_clusters=3, mean_gap=0.3, scale=0.5, mean_norm=30, mean_rank=4)
+OPERATOR = GAMMAS | dict(
+    num_clusters=3,
+    lipschitz=1,
+    omega=1.5,
+    scale=0.004,
+    num_points=400,
+    t=1.7,
+    mean_gap=0.03,
+)
+EUCLIDEAN = dict(
+    gamma2=4e5,
+    gamma_tilde2=9e4,
+    num_clusters=3,
+    mean_gap=0.3,
+    scale=0.5,
+    mean_norm=30,
+    mean_rank=4,
+)
 EUCLIDEAN |= dict(dim=16, num_points=25, u=3)
 EMPIRICAL = dict(bound=1.5, min_share=0.25, num_points=100, num_clusters=3, t=2.5)
 SPHERES = dict(radius=1.5, other_radius=3, noise=1.5, lengthscale=1.8, dim=20)
@@ -448,10 +554,38 @@ radial_block_variance printed | same | W6**2 / (1.8**4 * 20) | 0 | dim >= 2
     globals(),
 )
 
-SPECTRUM = {"kappa": 1.3, "op_norm": 0.6, "trace": 1.0, "trace3": 0.25, "hs_norm": 0.65, "op_norm3": 0.216}
-SPECTRUM |= {"theta": 0.8, "scale": 0.5, "eigenvalue": 0.4, "epsilon": 0.1, "num_points": 50, "eta": 1e-4}
-SPECTRUM |= {"sigma": 0.05, "weight": 0.3, "mean_gap": 1.5, "num_functions": 60, "num_pairs": 60, "rank": 1.8}
-SPECTRUM |= {"energy": 0.3, "squared_diameter": 0.4, "squared_distance": 2.5, "n": 10**6, "d": 400, "tau": 2.5}
+SPECTRUM = {
+    "kappa": 1.3,
+    "op_norm": 0.6,
+    "trace": 1.0,
+    "trace3": 0.25,
+    "hs_norm": 0.65,
+    "op_norm3": 0.216,
+}
+SPECTRUM |= {
+    "theta": 0.8,
+    "scale": 0.5,
+    "eigenvalue": 0.4,
+    "epsilon": 0.1,
+    "num_points": 50,
+    "eta": 1e-4,
+}
+SPECTRUM |= {
+    "sigma": 0.05,
+    "weight": 0.3,
+    "mean_gap": 1.5,
+    "num_functions": 60,
+    "num_pairs": 60,
+    "rank": 1.8,
+}
+SPECTRUM |= {
+    "energy": 0.3,
+    "squared_diameter": 0.4,
+    "squared_distance": 2.5,
+    "n": 10**6,
+    "d": 400,
+    "tau": 2.5,
+}
 SETTINGS = (
     {},
     {"op_norm": 1.7, "trace": 4.0, "trace3": 6.0, "hs_norm": 2.0, "kappa": 5.0},
@@ -474,15 +608,25 @@ def numbers(**changes):
         return 2 * o * D + D * D + e
 
     def relative(count):
-        return -special.lambertw(-math.exp(-1 - 2 * (math.log(count) + tau) / d), -1).real - 1
+        return (
+            -special.lambertw(-math.exp(-1 - 2 * (math.log(count) + tau) / d), -1).real
+            - 1
+        )
 
     cube = (S + x) ** 3 - S**3
     t = w["trace3"] + cube + 3 * x * S * (w["hs_norm"] - S)
-    e, mean = all_d(cube, t), math.sqrt(2 * w["trace"] * tau / n) + math.sqrt(w["kappa"]) * tau / (3 * n)
+    e, mean = (
+        all_d(cube, t),
+        math.sqrt(2 * w["trace"] * tau / n) + math.sqrt(w["kappa"]) * tau / (3 * n),
+    )
     centered = all_d((S + x + mean**2) ** 3 - S**3, t, cube)
     variance = S * (w["kappa"] - S)
-    y = max(tau + math.log((w["kappa"] * w["trace"] - w["hs_norm"] ** 2) / variance), 1.26)
-    above, below = (math.sqrt(2 * variance * y / n) + L * y / (3 * n) for L in (w["kappa"], S))
+    y = max(
+        tau + math.log((w["kappa"] * w["trace"] - w["hs_norm"] ** 2) / variance), 1.26
+    )
+    above, below = (
+        math.sqrt(2 * variance * y / n) + L * y / (3 * n) for L in (w["kappa"], S)
+    )
     apart = max(above, below + mean**2)
 
     def intrinsic(apart, x1):
@@ -494,18 +638,39 @@ def numbers(**changes):
     flat = all_d(28 * S**2 * unit, w["trace3"] + 28 * S * w["hs_norm"] * unit)
     D = (math.sqrt(w["trace3"] / S**3) + 0.51 + math.sqrt(2 * tau)) / math.sqrt(d)
     least = w["kappa"] * w["trace"] * tau / S**2
-    derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=3.51, D=D, x=x, e=e, unit=unit, least=least)
+    derived = dict(
+        S=S,
+        s=w["trace"] / S,
+        s3=w["trace3"] / S**3,
+        C=3.51,
+        D=D,
+        x=x,
+        e=e,
+        unit=unit,
+        least=least,
+    )
     derived |= dict(v=w["kappa"] * w["trace"] - w["hs_norm"] ** 2)
     return (
         w
         | derived
-        | dict(all_d=flat, relative=relative, centered=centered, above=above, apart=apart, intrinsic=intrinsic)
+        | dict(
+            all_d=flat,
+            relative=relative,
+            centered=centered,
+            above=above,
+            apart=apart,
+            intrinsic=intrinsic,
+        )
     )
 
 
 def words_of(bound, **changes):
     given = {**SPECTRUM, **changes}
-    return {word: given[word] for word in inspect.signature(bound).parameters if word in given}
+    return {
+        word: given[word]
+        for word in inspect.signature(bound).parameters
+        if word in given
+    }
 
 
 ROWS = """
@@ -557,14 +722,26 @@ def sketches():
     """Return the cases of kpotufe2020 at every setting; the last cell is the fewest landmarks that a bound asks for."""
     table = {}
     for row in ROWS.strip().replace("\n    ", " ").split("\n"):
-        name, value, failure, hypotheses, least = (cell.strip() for cell in f"{row} | |".split("|")[:5])
+        name, value, failure, hypotheses, least = (
+            cell.strip() for cell in f"{row} | |".split("|")[:5]
+        )
         for i, changes in enumerate(SETTINGS):
             bound, known = bound_of(sketching, name), vars(math) | numbers(**changes)
-            label = name if i == 0 else f"{name.split()[0]} at {i} {name.partition(' ')[2]}".strip()
+            label = (
+                name
+                if i == 0
+                else f"{name.split()[0]} at {i} {name.partition(' ')[2]}".strip()
+            )
             edges = edges_of(hypotheses, known) if i == 0 else []
             if least and i < 3:  # in the last one tau is too small for some
                 edges += edges_of(f"n >~ max(1, {least})", known)
-            table[label] = Case(bound, words_of(bound, **changes), eval(value, known), eval(failure, known), edges)
+            table[label] = Case(
+                bound,
+                words_of(bound, **changes),
+                eval(value, known),
+                eval(failure, known),
+                edges,
+            )
     return table
 
 

@@ -4,7 +4,12 @@ import importlib
 
 from support.bound_cases import CONCENTRATION, FOURIER, SKETCHING, STREAMING
 
-TABLES = {"sketching": SKETCHING, "fourier": FOURIER, "streaming": STREAMING, "concentration": CONCENTRATION}
+TABLES = {
+    "sketching": SKETCHING,
+    "fourier": FOURIER,
+    "streaming": STREAMING,
+    "concentration": CONCENTRATION,
+}
 OF_ARRAYS = {"relative_distances_given", "kernel_values_given"}
 ARGUMENTS = {
     f"bounds.{topic}.{name}": {word: float(value) for word, value in case.words.items()}

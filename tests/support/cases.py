@@ -105,7 +105,10 @@ def _holding(value, everywhere=False):
     def make(rng, n, d):
         X = rng.standard_normal((n, d))
         if n:
-            X[slice(None) if everywhere else rng.integers(max(n // 2, 1)), rng.integers(d)] = value
+            X[
+                slice(None) if everywhere else rng.integers(max(n // 2, 1)),
+                rng.integers(d),
+            ] = value
         return X
 
     return make
@@ -126,7 +129,11 @@ def _read_only(X):
 def _strided(X):
     """Every third number of every second row of a larger array, the others of which are NaN."""
     between = tuple(slice(None, None, step) for step in (2, 3)[: X.ndim])
-    wide = np.full([size * step.step for size, step in zip(X.shape, between, strict=True)], np.nan, X.dtype)
+    wide = np.full(
+        [size * step.step for size, step in zip(X.shape, between, strict=True)],
+        np.nan,
+        X.dtype,
+    )
     wide[between] = X
     return wide[between]
 
@@ -174,7 +181,17 @@ REFUSED = {
     "dict": lambda X: {"X": X},
 }
 """Forms that are refused, by a ValueError that names the argument."""
-OF_NO_ROWS = ("NumPy", "JAX", "read-only", "Fortran order", "float16", "big-endian", "stacked", "no columns", "None")
+OF_NO_ROWS = (
+    "NumPy",
+    "JAX",
+    "read-only",
+    "Fortran order",
+    "float16",
+    "big-endian",
+    "stacked",
+    "no columns",
+    "None",
+)
 """Forms of an empty batch: lists of nothing have neither a dimension nor a dtype."""
 
 
@@ -209,7 +226,15 @@ KERNELS = {
     "distance": lambda length: kernels.Distance(),
     "user": lambda length: kernels.FromFunction(user),
 }
-BOUNDED = {"gaussian", "laplacian", "exponential", "cauchy", "matern32", "matern52", "product"}
+BOUNDED = {
+    "gaussian",
+    "laplacian",
+    "exponential",
+    "cauchy",
+    "matern32",
+    "matern52",
+    "product",
+}
 """Kernels with values in [0, 1]."""
 
 
@@ -236,8 +261,14 @@ class Case:
         """The points of X and of Y, in the dtype of the case."""
         rng = np.random.default_rng([self.seed, self.n, self.dim])
         with np.errstate(over="ignore", under="ignore"):
-            made = FAMILIES[self.family](rng, 2 * self.n + 1, self.dim).astype(self.dtype)
-        return made if self.family in MISSING | {"far point"} else made[rng.permutation(len(made))]
+            made = FAMILIES[self.family](rng, 2 * self.n + 1, self.dim).astype(
+                self.dtype
+            )
+        return (
+            made
+            if self.family in MISSING | {"far point"}
+            else made[rng.permutation(len(made))]
+        )
 
     @property
     def plain(self):
@@ -262,21 +293,29 @@ class Case:
         with np.errstate(all="ignore"):
             # Divided by the largest entry, so that the squares are in the range of float64.
             largest = np.abs(rows).max(initial=0) or 1.0
-            apart = np.linalg.norm((rows[:, None] - rows[None]) / largest, axis=2) * largest
+            apart = (
+                np.linalg.norm((rows[:, None] - rows[None]) / largest, axis=2) * largest
+            )
             apart = apart[(apart > 0) & np.isfinite(apart)]
             return float(self.ratio * (np.median(apart) if apart.size else 1.0))
 
     @property
     def x(self):
         """The first point, in the form of the case."""
-        return formed(self, self.plain[0]) if self.form != "list of arrays" else list(self.plain[0])
+        return (
+            formed(self, self.plain[0])
+            if self.form != "list of arrays"
+            else list(self.plain[0])
+        )
 
     @property
     def K(self):
         """A Gaussian Gram matrix of the points, computed in float64 and rounded, in the form of the case."""
         rows = np.float64(self.plain)
         with np.errstate(all="ignore"):
-            squares = (((rows[:, None] - rows[None]) / self.lengthscale) ** 2).sum(axis=2)
+            squares = (((rows[:, None] - rows[None]) / self.lengthscale) ** 2).sum(
+                axis=2
+            )
             return formed(self, np.exp(-squares / 2).astype(self.dtype))
 
     @property
@@ -300,7 +339,12 @@ class Case:
         info, rows = np.finfo(self.dtype), np.float64(self.rows)
         largest = np.abs(rows).max()
         with np.errstate(all="ignore"):
-            return largest == 0 or float(info.tiny) / self.eps**2 <= largest**2 <= float(info.max) * self.eps / self.dim
+            return (
+                largest == 0
+                or float(info.tiny) / self.eps**2
+                <= largest**2
+                <= float(info.max) * self.eps / self.dim
+            )
 
     @property
     def grows(self):
@@ -308,8 +352,13 @@ class Case:
         rows = np.float64(self.rows)
         with np.errstate(all="ignore"):
             square = (rows**2).sum(axis=1).max()
-            largest = {"linear": square, "polynomial": (1 + square / np.float64(self.lengthscale) ** 2) ** 2}
-            return not largest.get(self.kernel_name, 1.0) * len(rows) < float(np.finfo(self.dtype).max)
+            largest = {
+                "linear": square,
+                "polynomial": (1 + square / np.float64(self.lengthscale) ** 2) ** 2,
+            }
+            return not largest.get(self.kernel_name, 1.0) * len(rows) < float(
+                np.finfo(self.dtype).max
+            )
 
     @property
     def key(self):
@@ -327,7 +376,9 @@ class Case:
     def numbers(self, *shape, salt=0):
         """Standard normal numbers in the dtype of the case, which have nothing to do with the points."""
         rng = np.random.default_rng([self.seed, 7, salt, *shape])
-        return jax.device_put(rng.standard_normal(shape).astype(self.dtype))  # which compiles nothing
+        return jax.device_put(
+            rng.standard_normal(shape).astype(self.dtype)
+        )  # which compiles nothing
 
     @property
     def shares(self):
@@ -347,11 +398,15 @@ class Case:
 
     @property
     def labels(self):
-        return jnp.asarray(np.random.default_rng([self.seed, 9]).integers(0, 3, self.n), jnp.int32)
+        return jnp.asarray(
+            np.random.default_rng([self.seed, 9]).integers(0, 3, self.n), jnp.int32
+        )
 
     @property
     def other_labels(self):
-        return jnp.asarray(np.random.default_rng([self.seed, 10]).integers(0, 3, self.n), jnp.int32)
+        return jnp.asarray(
+            np.random.default_rng([self.seed, 10]).integers(0, 3, self.n), jnp.int32
+        )
 
     @property
     def eps(self):
@@ -362,7 +417,9 @@ class Case:
         """The largest distance of a point from the mean, over the lengthscale, squared: what products round by."""
         rows = np.float64(self.rows)
         with np.errstate(all="ignore"):
-            return float((((rows - rows.mean(axis=0)) / self.lengthscale) ** 2).sum(axis=1).max())
+            return float(
+                (((rows - rows.mean(axis=0)) / self.lengthscale) ** 2).sum(axis=1).max()
+            )
 
 
 ARRAYS = (
@@ -382,7 +439,9 @@ class Example(Case):
 
     @property
     def kernel(self):
-        return jax.tree.map(lambda number: jnp.asarray(number, self.dtype), super().kernel)
+        return jax.tree.map(
+            lambda number: jnp.asarray(number, self.dtype), super().kernel
+        )
 
     @property
     def ones(self):
@@ -427,8 +486,13 @@ def as_program(call, **settings):
     def make(dtype, seed):
         case = Example("", dtype=np.dtype(dtype).name, seed=seed, **settings)
         args = [
-            case.numbers(*word[0], salt=word[1]) if isinstance(word, tuple) else getattr(case, word) for word in words()
+            case.numbers(*word[0], salt=word[1])
+            if isinstance(word, tuple)
+            else getattr(case, word)
+            for word in words()
         ]
-        return lambda *args: call(Asked(case, dict(zip(words(), args, strict=True)))), tuple(args)
+        return lambda *args: call(
+            Asked(case, dict(zip(words(), args, strict=True)))
+        ), tuple(args)
 
     return make

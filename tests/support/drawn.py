@@ -18,18 +18,25 @@ from scipy import stats
 from jaxkern import kernels
 
 N, DIM = 12, 3
-PRECISIONS = ("float32", "float64") if jax.config.jax_platforms == "cpu" else ("float32",)
+PRECISIONS = (
+    ("float32", "float64") if jax.config.jax_platforms == "cpu" else ("float32",)
+)
 in_every_precision = pytest.mark.parametrize("dtype", PRECISIONS)
 in_one_precision = pytest.mark.parametrize("dtype", PRECISIONS[-1:])
 ALARM = 1e-9
 """The probability at most, where a statement holds, of one test of one case of it saying that it does not."""
 
 ARRANGEMENTS = {
-    "clusters": lambda rng: 3 * rng.normal(size=(3, DIM))[np.arange(2 * N) % 3] + 0.1 * rng.normal(size=(2 * N, DIM)),
+    "clusters": lambda rng: (
+        3 * rng.normal(size=(3, DIM))[np.arange(2 * N) % 3]
+        + 0.1 * rng.normal(size=(2 * N, DIM))
+    ),
     "repeated": lambda rng: rng.normal(size=(4, DIM))[rng.integers(0, 4, 2 * N)],
     "on a line": lambda rng: np.outer(rng.normal(size=2 * N), rng.normal(size=DIM)),
     "far": lambda rng: 1e3 + rng.normal(size=(2 * N, DIM)) * [1, 10, 100],
-    "nearly equal": lambda rng: rng.normal(size=DIM) + 1e-4 * rng.normal(size=(2 * N, DIM)),
+    "nearly equal": lambda rng: (
+        rng.normal(size=DIM) + 1e-4 * rng.normal(size=(2 * N, DIM))
+    ),
     "plain": lambda rng: rng.normal(size=(2 * N, DIM)),
 }
 
@@ -43,7 +50,9 @@ VALUES = {
     "Gaussian": radial(lambda s: np.exp(-s / 2)),
     "Exponential": radial(lambda s: np.exp(-np.sqrt(s))),
     "Matern32": radial(lambda s: (1 + np.sqrt(3 * s)) * np.exp(-np.sqrt(3 * s))),
-    "Matern52": radial(lambda s: (1 + np.sqrt(5 * s) + 5 * s / 3) * np.exp(-np.sqrt(5 * s))),
+    "Matern52": radial(
+        lambda s: (1 + np.sqrt(5 * s) + 5 * s / 3) * np.exp(-np.sqrt(5 * s))
+    ),
     "Laplacian": lambda u: np.exp(-np.abs(u).sum(axis=-1)),
     "Cauchy": lambda u: 1 / np.prod(1 + u**2, axis=-1),
 }
@@ -53,7 +62,10 @@ PARTS = ("Gaussian", "Laplacian", "Matern32")
 
 def kernel(lengthscale, parts):
     """Return the kernel with these coefficients of its three parts."""
-    first, second, third = (getattr(kernels, name)(lengthscale) * part for name, part in zip(PARTS, parts, strict=True))
+    first, second, third = (
+        getattr(kernels, name)(lengthscale) * part
+        for name, part in zip(PARTS, parts, strict=True)
+    )
     return first + second + third
 
 
@@ -71,11 +83,20 @@ class Drawn:
     def given(self, dtype):
         """Return kernel, points X and Y (N, DIM) each, and weights (N,), of a dtype."""
         rng = np.random.default_rng(self.seed)
-        points = np.asarray(ARRANGEMENTS[self.arrangement](rng) * 10**self.lengthscale, dtype)
-        weights = 10 ** (-self.uneven * rng.permutation(np.linspace(0, 1, N))) * (np.arange(N) >= self.missing)
+        points = np.asarray(
+            ARRANGEMENTS[self.arrangement](rng) * 10**self.lengthscale, dtype
+        )
+        weights = 10 ** (-self.uneven * rng.permutation(np.linspace(0, 1, N))) * (
+            np.arange(N) >= self.missing
+        )
         scale = jnp.asarray(10**self.lengthscale, dtype)
         parts = tuple(jnp.asarray(part, dtype) for part in self.parts)
-        return kernel(scale, parts), jnp.asarray(points[:N]), jnp.asarray(points[N:]), jnp.asarray(weights, dtype)
+        return (
+            kernel(scale, parts),
+            jnp.asarray(points[:N]),
+            jnp.asarray(points[N:]),
+            jnp.asarray(weights, dtype),
+        )
 
     def key(self, number=0):
         """Return one of the keys of the case."""
@@ -83,7 +104,9 @@ class Drawn:
 
     def numbers(self, dtype, *shape):
         """Return standard normal numbers that are the same for equal shapes."""
-        return jnp.asarray(np.random.default_rng([self.seed, *shape]).normal(size=shape), dtype)
+        return jnp.asarray(
+            np.random.default_rng([self.seed, *shape]).normal(size=shape), dtype
+        )
 
     def exact(self, dtype):
         """Return the oracle for the same numbers."""
@@ -106,7 +129,14 @@ def drawn():
     )
 
 
-PLAIN = Drawn(seed=1, arrangement="plain", lengthscale=0.0, parts=(1.0, 0.0, 0.0), uneven=1.0, missing=2)
+PLAIN = Drawn(
+    seed=1,
+    arrangement="plain",
+    lengthscale=0.0,
+    parts=(1.0, 0.0, 0.0),
+    uneven=1.0,
+    missing=2,
+)
 """With which planted mistakes are looked for."""
 
 
@@ -119,11 +149,16 @@ class Exact:
         self.weights = weights / weights.sum()
         Z = np.concatenate([X, Y])
         u = Z[:, None] - Z[None]
-        self.G = sum(part * VALUES[name](u / scale) for name, (scale, part) in zip(PARTS, pairs, strict=True))
+        self.G = sum(
+            part * VALUES[name](u / scale)
+            for name, (scale, part) in zip(PARTS, pairs, strict=True)
+        )
         values, vectors = np.linalg.eigh(self.G)
         self.F = vectors * np.sqrt(np.maximum(values, 0))
         self.FX, self.FY = self.F[: len(X)], self.F[len(X) :]
-        spread = ((Z - Z.mean(axis=0)) ** 2).sum(axis=1).max() / min(scale for scale, _ in pairs) ** 2
+        spread = ((Z - Z.mean(axis=0)) ** 2).sum(axis=1).max() / min(
+            scale for scale, _ in pairs
+        ) ** 2
         self.size = self.G.max()
         self.spread = 1 + min(spread, 84.0)
         """Rounding of a kernel value is at most a few times `spread` times `size` times eps."""
@@ -144,7 +179,9 @@ def power(sigma, p):
 @functools.cache
 def limits(count, alarm=ALARM):
     """Return the interval which chi-square over its number of degrees of freedom leaves with probability `alarm`."""
-    return stats.chi2.ppf(alarm / 2, count) / count, stats.chi2.isf(alarm / 2, count) / count
+    return stats.chi2.ppf(alarm / 2, count) / count, stats.chi2.isf(
+        alarm / 2, count
+    ) / count
 
 
 def unlikely(values, f, sigma, rounding):
@@ -155,13 +192,29 @@ def unlikely(values, f, sigma, rounding):
     the mean of all draws is normal. `rounding` is that of a variance.
     """
     found, one = set(), np.eye(len(f))
-    mixes = {"f": one[0], "g": one[1], "f + g": one[0] + one[1], "g - h": one[1] - one[2]}
+    mixes = {
+        "f": one[0],
+        "g": one[1],
+        "f + g": one[0] + one[1],
+        "g - h": one[1] - one[2],
+    }
     for name, mix in mixes.items():
         variance, mixed = float((mix @ f) @ sigma @ (mix @ f)), values @ mix
-        neighbours, mean = (mixed[::2] + mixed[1::2]) / 2**0.5, len(mixed) ** 0.5 * mixed.mean(keepdims=True)
-        for what, sample in {"": mixed, ", neighbours": neighbours, ", mean": mean}.items():
+        neighbours, mean = (
+            (mixed[::2] + mixed[1::2]) / 2**0.5,
+            len(mixed) ** 0.5 * mixed.mean(keepdims=True),
+        )
+        for what, sample in {
+            "": mixed,
+            ", neighbours": neighbours,
+            ", mean": mean,
+        }.items():
             low, high = limits(sample.size)
-            if not variance * low - rounding <= np.mean(sample**2) <= variance * high + rounding * high:
+            if (
+                not variance * low - rounding
+                <= np.mean(sample**2)
+                <= variance * high + rounding * high
+            ):
                 found.add(name + what)
     return found
 
@@ -174,9 +227,16 @@ def natural(function, cases, slack):
     one, many = _compiled(function)
     together = jax.tree.map(np.asarray, many(*jax.tree.map(_stack, *cases())))
     for i, case in enumerate(cases()):
-        for whole, part in zip(jax.tree.leaves(together), jax.tree.leaves(one(*case)), strict=True):
-            part, said = np.asarray(part), f"{function.__name__}: {whole[i]} together, {part} alone"
-            assert np.allclose(whole[i], part, rtol=0, atol=slack * (1 + np.abs(part).max(initial=0))), said
+        for whole, part in zip(
+            jax.tree.leaves(together), jax.tree.leaves(one(*case)), strict=True
+        ):
+            part, said = (
+                np.asarray(part),
+                f"{function.__name__}: {whole[i]} together, {part} alone",
+            )
+            assert np.allclose(
+                whole[i], part, rtol=0, atol=slack * (1 + np.abs(part).max(initial=0))
+            ), said
 
 
 def programs_of(function):
@@ -191,5 +251,7 @@ def _compiled(function):
 
 def _stack(*leaves):
     if jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(jnp.stack([jax.random.key_data(leaf) for leaf in leaves]))
+        return jax.random.wrap_key_data(
+            jnp.stack([jax.random.key_data(leaf) for leaf in leaves])
+        )
     return jnp.stack(leaves)

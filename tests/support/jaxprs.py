@@ -10,7 +10,9 @@ def equations(jaxpr):
     """Yield every equation anywhere in a jaxpr, loops, branches and calls included."""
     for equation in jaxpr.eqns:
         yield equation
-        nested = jax.tree.leaves(list(equation.params.values()), is_leaf=lambda v: hasattr(v, "jaxpr"))
+        nested = jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda v: hasattr(v, "jaxpr")
+        )
         for value in nested:
             value = getattr(value, "jaxpr", value)
             if hasattr(value, "eqns"):
@@ -33,7 +35,11 @@ def largest_intermediate(function, *args):
 def imprecise(jaxpr):
     """Return the matrix products that do not ask for the full precision of their dtype."""
     products = (e for e in equations(jaxpr) if e.primitive.name == "dot_general")
-    return [e for e in products if e.params["precision"] not in (HIGHEST, (HIGHEST, HIGHEST))]
+    return [
+        e
+        for e in products
+        if e.params["precision"] not in (HIGHEST, (HIGHEST, HIGHEST))
+    ]
 
 
 def doubles(jaxpr):

@@ -51,7 +51,9 @@ def size(phi):
     Kernel values and cosines are at most 1 (kernels without a constant in front, as in the contract tests).
     """
     if hasattr(phi, "projection"):
-        return float((np.abs(phi.projection).sum(1) + np.abs(getattr(phi, "offset", 0.0))).max())
+        return float(
+            (np.abs(phi.projection).sum(1) + np.abs(getattr(phi, "offset", 0.0))).max()
+        )
     for inner, rows in (("features", "components"), ("feature_map", "basis")):
         if hasattr(phi, inner) and hasattr(phi, rows):
             W = np.abs(getattr(phi, rows))
@@ -64,7 +66,9 @@ def _fourier(name):
     """Seven frequencies: not a multiple of the dimensions used."""
 
     def make(key, kernel, X):
-        return getattr(features, name)(key, kernel, X.shape[1], num_frequencies=7, dtype=X.dtype)
+        return getattr(features, name)(
+            key, kernel, X.shape[1], num_frequencies=7, dtype=X.dtype
+        )
 
     MAPS[name] = Entry(make, name, 7 if name == "shifted_fourier" else 14, random=True)
 
@@ -75,7 +79,9 @@ for _name in ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfo
 
 def _drawn(key, kernel, X):
     """Return paired Fourier features whose frequencies are those of float32 in either dtype, so that fits compare."""
-    phi = features.paired_fourier(key, kernel, X.shape[1], num_frequencies=6, dtype="float32")
+    phi = features.paired_fourier(
+        key, kernel, X.shape[1], num_frequencies=6, dtype="float32"
+    )
     return dataclasses.replace(phi, frequencies=phi.frequencies.astype(X.dtype))
 
 
@@ -92,23 +98,31 @@ def _kernel_pca(key, kernel, X, *, centered):
 
 
 def _random_feature_pca(key, kernel, X, *, centered):
-    return features.random_feature_pca(_drawn(key, kernel, X), X, num_components=4, centered=centered)
+    return features.random_feature_pca(
+        _drawn(key, kernel, X), X, num_components=4, centered=centered
+    )
 
 
 def _streaming_pca(key, kernel, X, *, centered):
     """As many rows of the sketch as features, so that fits in either dtype are the same; components are cut."""
-    pca = features.streaming_pca(_drawn(key, kernel, X), sketch_size=12, centered=centered)
+    pca = features.streaming_pca(
+        _drawn(key, kernel, X), sketch_size=12, centered=centered
+    )
     return pca.finalize(pca.update(pca.init(), X), num_components=4)
 
 
 def _standardized(key, kernel, X):
-    phi = features.paired_fourier(key, kernel, X.shape[1], num_frequencies=7, dtype=X.dtype)
+    phi = features.paired_fourier(
+        key, kernel, X.shape[1], num_frequencies=7, dtype=X.dtype
+    )
     return features.standardized(phi, X.mean(0), 1 + X.std(0))
 
 
 MAPS["standardized"] = Entry(_standardized, "standardized", 14, random=True)
 MAPS["nystrom"] = Entry(_nystrom, "nystrom", NUM_LANDMARKS, turned=True, landmarks=True)
-MAPS["nystrom_rank"] = Entry(partial(_nystrom, rank=5), "nystrom", 5, turned=True, landmarks=True)
+MAPS["nystrom_rank"] = Entry(
+    partial(_nystrom, rank=5), "nystrom", 5, turned=True, landmarks=True
+)
 
 
 def _centred_or_not(make, default, num_features, **facts):
@@ -116,7 +130,9 @@ def _centred_or_not(make, default, num_features, **facts):
     name = make.__name__[1:]
     other = "uncentered" if default else "centered"
     MAPS[name] = Entry(partial(make, centered=default), name, num_features, **facts)
-    MAPS[f"{name}_{other}"] = Entry(partial(make, centered=not default), name, num_features, **facts)
+    MAPS[f"{name}_{other}"] = Entry(
+        partial(make, centered=not default), name, num_features, **facts
+    )
 
 
 _centred_or_not(_kernel_jl, False, 5, random=True, landmarks=True)

@@ -45,11 +45,16 @@ def tuples(X):
 
 def assert_law(outcomes, exact):
     """Assert that outcomes come as often as they should, by chi-square: false alarms below 1e-6."""
-    found, exact = Counter(outcomes), {outcome: p for outcome, p in exact.items() if p > 0}
+    found, exact = (
+        Counter(outcomes),
+        {outcome: p for outcome, p in exact.items() if p > 0},
+    )
     count = sum(found.values())
     assert set(found) <= set(exact)
     p, seen = np.array([[p, found[outcome]] for outcome, p in exact.items()]).T
-    assert ((seen - count * p) ** 2 / (count * p)).sum() < stats.chi2.isf(1e-6, len(p) - 1)
+    assert ((seen - count * p) ** 2 / (count * p)).sum() < stats.chi2.isf(
+        1e-6, len(p) - 1
+    )
 
 
 def same_partition(a, b):
@@ -71,7 +76,14 @@ def rows_of(phi, X, centered, weights=None):
 
 def noise_of(phi, X, centered=False):
     """Return the rounding of the sketch of a stream, and what centring leaves of features of this size."""
-    return 2 * eps(X.dtype) * (len(X) * squared(rows_of(phi, X, centered)) + 10 * centered * squared(phi(X)))
+    return (
+        2
+        * eps(X.dtype)
+        * (
+            len(X) * squared(rows_of(phi, X, centered))
+            + 10 * centered * squared(phi(X))
+        )
+    )
 
 
 def scatter(fitted):
@@ -83,7 +95,14 @@ class Read:
     """Points as in a file, that notes which rows are read, and dies instead of reading from row `fatal` on."""
 
     def __init__(self, X, fatal=None):
-        self.X, self.shape, self.dtype, self.fatal, self.starts, self.counts = X, X.shape, X.dtype, fatal, [], []
+        self.X, self.shape, self.dtype, self.fatal, self.starts, self.counts = (
+            X,
+            X.shape,
+            X.dtype,
+            fatal,
+            [],
+            [],
+        )
 
     def __getitem__(self, rows):
         self.counts.append(rows.stop - rows.start)

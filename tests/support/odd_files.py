@@ -9,7 +9,9 @@ import pytest
 
 def is_plain(text):
     """Tell whether a terminal shows text on one line, as it is: no control, and no change of direction."""
-    return not any(unicodedata.category(sign)[0] == "C" or sign in "\u2028\u2029" for sign in text)
+    return not any(
+        unicodedata.category(sign)[0] == "C" or sign in "\u2028\u2029" for sign in text
+    )
 
 
 def one_line(call, errors, *words):
@@ -36,7 +38,9 @@ def npy(text, content=b"", version=1):
 
 
 def declared(shape, dtype="'<f8'", content=b"", order=False):
-    return npy(f"{{'descr': {dtype}, 'fortran_order': {order}, 'shape': {shape}, }}", content)
+    return npy(
+        f"{{'descr': {dtype}, 'fortran_order': {order}, 'shape': {shape}, }}", content
+    )
 
 
 def archive(path, entries, method=zipfile.ZIP_STORED):

@@ -3,19 +3,25 @@
 import jax
 import numpy as np
 
-KINDS = [(pattern, junk) for pattern in ("end", "between") for junk in (np.nan, np.inf, 1e30)]
+KINDS = [
+    (pattern, junk) for pattern in ("end", "between") for junk in (np.nan, np.inf, 1e30)
+]
 
 
 def rows(num_rows, pattern, extra=5):
     """Return which rows of the filled-up set are those of the set alone, (num_rows,)."""
     if pattern == "end":
         return np.arange(num_rows)
-    return np.sort(np.random.default_rng(num_rows).permutation(num_rows + extra)[:num_rows])
+    return np.sort(
+        np.random.default_rng(num_rows).permutation(num_rows + extra)[:num_rows]
+    )
 
 
 def axes(array, where):
     """Return the index of some rows, of those of a square matrix with the same columns."""
-    return np.ix_(*(where if size == len(array) else range(size) for size in array.shape))
+    return np.ix_(
+        *(where if size == len(array) else range(size) for size in array.shape)
+    )
 
 
 def padded(data, pattern="end", junk=np.nan, extra=5):
@@ -33,7 +39,9 @@ def padded(data, pattern="end", junk=np.nan, extra=5):
         return whole
 
     dtype = [array.dtype for array in arrays if array.dtype.kind == "f"][-1]
-    return jax.tree.map(fill, data), np.isin(np.arange(len(where) + extra), where).astype(dtype)
+    return jax.tree.map(fill, data), np.isin(
+        np.arange(len(where) + extra), where
+    ).astype(dtype)
 
 
 def stacked(*sets):

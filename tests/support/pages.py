@@ -50,7 +50,10 @@ def read_alone(text, *, scripts=0):
     assert page.all("html") == [{"lang": "en"}] and "width=device-width" in text
     ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
     assert len(ids) == len(set(ids))
-    assert all(attrs["href"].startswith("#") and attrs["href"][1:] in ids for attrs in page.all("a"))
+    assert all(
+        attrs["href"].startswith("#") and attrs["href"][1:] in ids
+        for attrs in page.all("a")
+    )
     for _, attrs in page.tags:
         assert set((attrs.get("aria-labelledby") or "").split()) <= set(ids)
     assert all(attrs.get("scope") in ("row", "col") for attrs in page.all("th"))
@@ -80,5 +83,7 @@ def contrast(*colours):
 
 def _luminance(colour):
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -9,7 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 SENT = "all-gather|all-reduce|all-to-all|collective-broadcast|collective-permute|reduce-scatter"
-LINE = re.compile(rf"^ *(?:ROOT )?(%\S+) = (.*?) ({SENT}|[a-z][\w-]*)(?:-start)?\((.*)$")
+LINE = re.compile(
+    rf"^ *(?:ROOT )?(%\S+) = (.*?) ({SENT}|[a-z][\w-]*)(?:-start)?\((.*)$"
+)
 
 
 STRICT = """
@@ -26,11 +28,25 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 def assert_runs(code, devices, timeout):
     """Run code after `STRICT` in a process with so many devices of a CPU."""
     # Threads for several decompositions at once: see docs/design.md.
-    variables = {"JAX_NUM_CPU_DEVICES": str(devices), "PJRT_NPROC": "32", "JAX_PLATFORMS": "cpu"}
+    variables = {
+        "JAX_NUM_CPU_DEVICES": str(devices),
+        "PJRT_NPROC": "32",
+        "JAX_PLATFORMS": "cpu",
+    }
     tests = Path(__file__).resolve().parents[1]
-    variables |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}"}
+    variables |= {
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}",
+    }
     command, environment = [sys.executable, "-c", STRICT + code], os.environ | variables
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+    done = subprocess.run(
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -42,7 +58,10 @@ def work(program):
     bodies, own, main = {}, None, None
     for line in program.as_text().splitlines():
         if header := re.match(r"^(ENTRY )?(%\S+) \(.*\{$", line):
-            own, main = bodies.setdefault(header[2], []), header[2] if header[1] else main
+            own, main = (
+                bodies.setdefault(header[2], []),
+                header[2] if header[1] else main,
+            )
         elif own is not None and (found := LINE.match(line)):
             own.append(found.groups())
 
@@ -50,19 +69,37 @@ def work(program):
         total, shapes = Counter(), {}
         for result, shape, kind, rest in bodies[name]:
             shapes[result] = shape
-            numbers = sum(math.prod(sizes(one)) for one in re.findall(r"\[([\d,]*)\]", shape))
+            numbers = sum(
+                math.prod(sizes(one)) for one in re.findall(r"\[([\d,]*)\]", shape)
+            )
             if kind == "dot":
-                left = sizes(re.search(r"\[([\d,]*)\]", shapes[re.match(r"[^%]*(%[^\s,)]+)", rest)[1]])[1])
+                left = sizes(
+                    re.search(
+                        r"\[([\d,]*)\]", shapes[re.match(r"[^%]*(%[^\s,)]+)", rest)[1]]
+                    )[1]
+                )
                 over = sizes(re.search(r"lhs_contracting_dims=\{([\d,]*)\}", rest)[1])
-                total["multiply-adds"] += numbers * math.prod(left[axis] for axis in over)
+                total["multiply-adds"] += numbers * math.prod(
+                    left[axis] for axis in over
+                )
             elif kind in SENT.split("|"):
                 total[kind] += numbers
             elif kind == "while":
                 turns = re.search(r'"known_trip_count":\{"n":"(\d+)"', rest)
                 inner = of(re.search(r"body=(%[^\s,]+)", rest)[1])
-                total.update({key: (int(turns[1]) if turns else 1) * value for key, value in inner.items()})
+                total.update(
+                    {
+                        key: (int(turns[1]) if turns else 1) * value
+                        for key, value in inner.items()
+                    }
+                )
             elif kind == "conditional":
-                inner = [of(one) for one in re.findall(r"%[^\s,}]+", re.search(r"computations?=\{?([^}]*)", rest)[1])]
+                inner = [
+                    of(one)
+                    for one in re.findall(
+                        r"%[^\s,}]+", re.search(r"computations?=\{?([^}]*)", rest)[1]
+                    )
+                ]
                 total.update(inner[0] | inner[-1])
             else:
                 for one in re.findall(r"(?:calls|to_apply)=\{?(%[^\s,}]+)", rest):

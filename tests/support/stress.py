@@ -20,7 +20,16 @@ import warnings
 import jax
 import numpy as np
 from public import TABLE
-from support.cases import ACCEPTED, FAMILIES, OF_NO_ROWS, ORDINARY, RATIOS, REFUSED, SIZES, Case
+from support.cases import (
+    ACCEPTED,
+    FAMILIES,
+    OF_NO_ROWS,
+    ORDINARY,
+    RATIOS,
+    REFUSED,
+    SIZES,
+    Case,
+)
 from support.stress_numbers import NUMBERS, judge_numbers
 
 FLAGS = ("converged", "finite")
@@ -43,9 +52,17 @@ def is_named(name, error):
     """Tell whether an error is a ValueError of the package that names an argument."""
     last = traceback.extract_tb(error.__traceback__)[-1].filename.replace("\\", "/")
     theirs = "/sklearn/" in last.replace("/jaxkern/sklearn/", "/")
-    if name in TABLE and TABLE[name].converts and theirs and isinstance(error, ValueError | TypeError):
+    if (
+        name in TABLE
+        and TABLE[name].converts
+        and theirs
+        and isinstance(error, ValueError | TypeError)
+    ):
         return True
-    words = (*words_of(name), *(("X", "lengthscale", *TABLE[name].words) if name in TABLE else ()))
+    words = (
+        *words_of(name),
+        *(("X", "lengthscale", *TABLE[name].words) if name in TABLE else ()),
+    )
     return (
         type(error) is ValueError
         and "/jaxkern/" in last.replace("/tests/jaxkern/", "/")
@@ -56,8 +73,16 @@ def is_named(name, error):
 def wants(c, operation):
     """Return what a case must end in: "refused", "too few", or "result"; or may, "out of range" or "either"."""
     if operation.converts:
-        return "either" if c.form in REFUSED or c.n < operation.least or not np.isfinite(c.plain).all() else "result"
-    if operation.points and (c.form in REFUSED or (operation.arrays and is_no_array(c))):
+        return (
+            "either"
+            if c.form in REFUSED
+            or c.n < operation.least
+            or not np.isfinite(c.plain).all()
+            else "result"
+        )
+    if operation.points and (
+        c.form in REFUSED or (operation.arrays and is_no_array(c))
+    ):
         return "refused"
     if c.n < operation.least:
         return "too few"
@@ -66,7 +91,9 @@ def wants(c, operation):
 
 def is_no_array(c):
     """Tell whether the form is none that functions of files and large arrays take: they do not convert."""
-    return c.form in ("list", "list of arrays", "memoryview") or (c.form == "wider" and c.dtype == "float32")
+    return c.form in ("list", "list of arrays", "memoryview") or (
+        c.form == "wider" and c.dtype == "float32"
+    )
 
 
 def values_of(c):
@@ -99,7 +126,11 @@ def judge(c):
             complaints += [
                 f"{word} depends on the form"
                 for word in found.keys() - set(operation.of_one_array)
-                if not np.array_equal(found[word][0], plain[word][0], equal_nan=found[word][0].dtype.kind == "f")
+                if not np.array_equal(
+                    found[word][0],
+                    plain[word][0],
+                    equal_nan=found[word][0].dtype.kind == "f",
+                )
             ]
     return complaints, "result"
 
@@ -110,7 +141,9 @@ def judge_error(c, wanted, error):
     said = f"{type(error).__name__} at {place}: {str(error)[:200]!r}"
     if not is_named(c.name, error):
         yield f"not a refusal by name: {said}"
-    elif wanted == "result" or (wanted == "out of range" and not re.search(OUT_OF_RANGE, str(error))):
+    elif wanted == "result" or (
+        wanted == "out of range" and not re.search(OUT_OF_RANGE, str(error))
+    ):
         yield f"refused, where a {wanted} is due: {said}"
     elif wanted == "too few" and c.fits and not re.search(TOO_FEW, str(error)):
         yield f"refused for another reason than its few rows: {said}"
@@ -122,16 +155,27 @@ def judge_values(c, operation, found):
         if value.shape != shape:
             yield f"{word} has shape {value.shape}, not {shape}"
             return
-        if value.dtype.kind == "f" and not operation.any_dtype and value.dtype != c.dtype:
+        if (
+            value.dtype.kind == "f"
+            and not operation.any_dtype
+            and value.dtype != c.dtype
+        ):
             yield f"{word} has dtype {value.dtype}"
     used = c.plain[: operation.used] if operation.points else np.zeros(1)
-    shows = any(value.dtype.kind == "f" and not np.isfinite(value).all() for value in values.values())
+    shows = any(
+        value.dtype.kind == "f" and not np.isfinite(value).all()
+        for value in values.values()
+    )
     shows = shows or any(not np.all(values[flag]) for flag in FLAGS if flag in values)
     others = np.asarray(c.rows[c.n :])
     if operation.converts and c.form in REFUSED:
         return  # what such a form was converted to is not the points of the case
     if not np.isfinite(used).all():
-        if not operation.hides and not shows and (np.isnan(used).any() or operation.shows_infinity):
+        if (
+            not operation.hides
+            and not shows
+            and (np.isnan(used).any() or operation.shows_infinity)
+        ):
             yield "missing data do not show"
     elif np.isfinite(others).all():
         yield from shows_beyond(c, operation, values)
@@ -141,11 +185,21 @@ def judge_values(c, operation, found):
 
 def shows_beyond(c, operation, values):
     """Return what is not finite though the data are, and nothing explains it."""
-    explained = operation.overflows(c) if callable(operation.overflows) else operation.overflows and not c.in_range
+    explained = (
+        operation.overflows(c)
+        if callable(operation.overflows)
+        else operation.overflows and not c.in_range
+    )
     if explained or c.grows or not c.fits:
         return []
-    words = [word for word, value in values.items() if value.dtype.kind == "f" and not np.isfinite(value).all()]
-    words += [flag for flag in ("finite",) if flag in values and not np.all(values[flag])]
+    words = [
+        word
+        for word, value in values.items()
+        if value.dtype.kind == "f" and not np.isfinite(value).all()
+    ]
+    words += [
+        flag for flag in ("finite",) if flag in values and not np.all(values[flag])
+    ]
     return [f"not finite: {', '.join(words)}"] if words else []
 
 
@@ -160,14 +214,23 @@ def draw(seed, number, names=NAMES):
         return values[rng.choice(len(values), p=odds)]
 
     if operation is None:
-        return Case(name, dtype=pick(["float32", "float64"]), seed=int(rng.integers(2**31)))
+        return Case(
+            name, dtype=pick(["float32", "float64"]), seed=int(rng.integers(2**31))
+        )
     # Wide points take long, and most of what can be wrong with them is so in three dimensions.
     odds = np.array([0.2 if dim > 100 else 1.0 for _, dim in SIZES]) * [
-        dim <= operation.widest and (n > 0 or (operation.points and operation.used is None)) for n, dim in SIZES
+        dim <= operation.widest
+        and (n > 0 or (operation.points and operation.used is None))
+        for n, dim in SIZES
     ]
     n, dim = pick(SIZES, odds / odds.sum())
     form = pick(
-        [pick(ACCEPTED), "NumPy", pick([form for form in REFUSED if form not in operation.skips])], [0.3, 0.5, 0.2]
+        [
+            pick(ACCEPTED),
+            "NumPy",
+            pick([form for form in REFUSED if form not in operation.skips]),
+        ],
+        [0.3, 0.5, 0.2],
     )
     if n == 0:
         form = pick([form for form in OF_NO_ROWS if form not in operation.skips])
@@ -198,7 +261,9 @@ def run(cases, report=print, patience=240):
             last = case.name
         if patience:
             faulthandler.dump_traceback_later(patience, exit=True)
-            with open(os.environ.get("STRESS_LAST", os.devnull), "w", encoding="utf-8") as file:
+            with open(
+                os.environ.get("STRESS_LAST", os.devnull), "w", encoding="utf-8"
+            ) as file:
                 file.write(case.line())
         complaints, end = judge(case)
         ends[end] += 1

@@ -12,11 +12,22 @@ from jaxkern.bounds import Bound
 
 PLANS = {
     "plan.fourier": {"eps": 0.2, "delta": 0.05, "num_points": 100},
-    "plan.kernel_values": {"eps": 0.2, "delta": 0.05, "squared_distances": [0.5, 2.0], "pairs": [3.0, 4.0]},
+    "plan.kernel_values": {
+        "eps": 0.2,
+        "delta": 0.05,
+        "squared_distances": [0.5, 2.0],
+        "pairs": [3.0, 4.0],
+    },
     "plan.streaming": {"eps": 0.2, "delta": 0.05, "num_points": 100},
     "plan.nystrom": {"eps": 0.2, "delta": 0.05},
     "plan.kernel_jl": {"eps": 0.5, "delta": 0.05, "num_functions": 10},
-    "plan.pivoted_cholesky": {"eps": 0.2, "delta": 0.5, "eigenvalues": [0.3, 0.6, 0.05], "trace": 1.0, "rank": 2},
+    "plan.pivoted_cholesky": {
+        "eps": 0.2,
+        "delta": 0.5,
+        "eigenvalues": [0.3, 0.6, 0.05],
+        "trace": 1.0,
+        "rank": 2,
+    },
     "plan.memory": {"dim": 5, "num_features": 8, "num_points": 10},
 }
 NUMBERS = ARGUMENTS | PLANS
@@ -30,8 +41,34 @@ KINDS = {
     "array of float16": "float16",
     "array of bfloat16": "bfloat16",
 }
-EDGES = (0.0, -0.0, -1.0, 1.0, 1e-6, 1e6, 1e-30, 1e30, 1e-300, 1e300, 5e-324, float("nan"), float("inf"), -float("inf"))
-NO_NUMBERS = (None, "1.0", True, 1j, [], ["1.0"], {}, object, np.array("x"), np.datetime64("2020-01-01"))
+EDGES = (
+    0.0,
+    -0.0,
+    -1.0,
+    1.0,
+    1e-6,
+    1e6,
+    1e-30,
+    1e30,
+    1e-300,
+    1e300,
+    5e-324,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+)
+NO_NUMBERS = (
+    None,
+    "1.0",
+    True,
+    1j,
+    [],
+    ["1.0"],
+    {},
+    object,
+    np.array("x"),
+    np.datetime64("2020-01-01"),
+)
 
 
 def arguments_of(c):
@@ -41,18 +78,31 @@ def arguments_of(c):
     kind = "float" if c.name in PLANS else list(KINDS)[rng.integers(len(KINDS))]
     factor = 10.0 ** rng.uniform(-1, 1)
     given = {
-        word: value * factor if rng.uniform() < 0.3 and c.name not in PLANS else value for word, value in words.items()
+        word: value * factor if rng.uniform() < 0.3 and c.name not in PLANS else value
+        for word, value in words.items()
     }
     no_number = False
     for _ in range(rng.integers(3)):
         word = list(given)[rng.integers(len(given))]
         no_number = no_number or rng.uniform() < 0.2
-        given[word] = NO_NUMBERS[rng.integers(len(NO_NUMBERS))] if no_number else EDGES[rng.integers(len(EDGES))]
+        given[word] = (
+            NO_NUMBERS[rng.integers(len(NO_NUMBERS))]
+            if no_number
+            else EDGES[rng.integers(len(EDGES))]
+        )
         if no_number:
             break
-    if no_number and given[word] is None and inspect.signature(named(c.name)).parameters[word].default is None:
+    if (
+        no_number
+        and given[word] is None
+        and inspect.signature(named(c.name)).parameters[word].default is None
+    ):
         given[word] = "1.0"  # None is what it is by default
-    return kind, {word: cast(kind, value, c.dtype) for word, value in given.items()}, no_number
+    return (
+        kind,
+        {word: cast(kind, value, c.dtype) for word, value in given.items()},
+        no_number,
+    )
 
 
 def cast(kind, value, dtype):
@@ -70,12 +120,19 @@ def judge_numbers(c, is_named):
     try:
         found = named(c.name)(**given)
     except Exception as error:
-        complaints = [] if is_named(c.name, error) else [f"not a refusal by name: {error!r:.200}"]
+        complaints = (
+            []
+            if is_named(c.name, error)
+            else [f"not a refusal by name: {error!r:.200}"]
+        )
         if not complaints and not no_number and c.name not in PLANS:
             complaints = [f"numbers refused: {error!r:.200}"]
         return [f"{line} for {kind} {given}" for line in complaints], "refused"
     judged = judge_plan if c.name in PLANS else judge_bound
-    return [f"{line} for {kind} {given}" for line in judged(c, kind, given, no_number, found)], "result"
+    return [
+        f"{line} for {kind} {given}"
+        for line in judged(c, kind, given, no_number, found)
+    ], "result"
 
 
 def judge_bound(c, kind, given, no_number, found):
@@ -89,15 +146,32 @@ def judge_bound(c, kind, given, no_number, found):
         value = getattr(found, word)
         if jnp.shape(value) != ():
             yield f"{word} has shape {jnp.shape(value)}"
-        if kind.startswith("array") and word == "value" and isinstance(value, jax.Array):
+        if (
+            kind.startswith("array")
+            and word == "value"
+            and isinstance(value, jax.Array)
+        ):
             wanted = jnp.dtype(KINDS[kind] or c.dtype)
             if value.dtype != wanted:
                 yield f"value has dtype {value.dtype}"
     numbers = [float(value) for value in given.values()]
-    value, probability, valid = float(found.value), float(found.probability), bool(found.valid)
-    if any(np.isnan(numbers)) and valid and not np.isnan(value) and not np.isnan(probability):
+    value, probability, valid = (
+        float(found.value),
+        float(found.probability),
+        bool(found.valid),
+    )
+    if (
+        any(np.isnan(numbers))
+        and valid
+        and not np.isnan(value)
+        and not np.isnan(probability)
+    ):
         yield f"NaN is hidden: {found}"
-    if all(np.isfinite(numbers)) and valid and (np.isnan(value) or np.isnan(probability)):
+    if (
+        all(np.isfinite(numbers))
+        and valid
+        and (np.isnan(value) or np.isnan(probability))
+    ):
         yield f"valid, and not a number: {found}"
 
 

@@ -7,7 +7,16 @@ from pathlib import Path
 import jax
 
 from jaxkern.bounds import Bound
-from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Rate, Setting, Tail
+from proofs_check.claim import (
+    Claim,
+    Control,
+    Expectation,
+    Form,
+    Identity,
+    Rate,
+    Setting,
+    Tail,
+)
 from proofs_check.engine import draws
 
 
@@ -16,14 +25,18 @@ def uniform(key, population, numbers):
 
 
 def bound(value, delta):
-    return lambda setting: Bound(value / setting.numbers["size"], 1 - delta, True, "toy2020:1")
+    return lambda setting: Bound(
+        value / setting.numbers["size"], 1 - delta, True, "toy2020:1"
+    )
 
 
 def rounding(key, setting):
     return 1e-15 * jax.random.uniform(key, (3,))
 
 
-SIZES = tuple(Setting(f"size={n}", numbers={"size": float(n)}) for n in (1, 2, 4, 8, 16))
+SIZES = tuple(
+    Setting(f"size={n}", numbers={"size": float(n)}) for n in (1, 2, 4, 8, 16)
+)
 CLAIM = Claim(
     id="toy2020:thm1",
     paper="toy2020",
@@ -33,7 +46,9 @@ CLAIM = Claim(
     because="it is so",
     printed=Form(Tail(uniform, bound(0.85, 0.1)), SIZES[:2], "refuted"),
     corrected=Form(Tail(uniform, bound(0.92, 0.1)), SIZES[:2], "certified"),
-    controls=(Control("half", Tail(uniform, bound(0.5, 0.1)), SIZES[:1], "wrong factor"),),
+    controls=(
+        Control("half", Tail(uniform, bound(0.5, 0.1)), SIZES[:1], "wrong factor"),
+    ),
 )
 OTHERS = (
     dataclasses.replace(
@@ -48,13 +63,17 @@ OTHERS = (
         id="toy2020:mean",
         printed=None,
         corrected=Form(
-            Expectation(uniform, lambda s: 0.5, lambda s: 1.0, moment=lambda s: 1 / 12), SIZES[:1], "certified"
+            Expectation(uniform, lambda s: 0.5, lambda s: 1.0, moment=lambda s: 1 / 12),
+            SIZES[:1],
+            "certified",
         ),
         controls=(),
     ),
 )
 CLAIMS = [CLAIM, *OTHERS]
-PROFILE = draws.Profile("quick", max_trials=16 * 128, max_draws=700, max_control=128, lenient=True)
+PROFILE = draws.Profile(
+    "quick", max_trials=16 * 128, max_draws=700, max_control=128, lenient=True
+)
 
 
 def report(folder):

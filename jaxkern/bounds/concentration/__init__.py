@@ -10,7 +10,11 @@ c means P(f - E f > s) <= exp(-c s^2 / omega^2) for every 1-Lipschitz f of all W
 LC. Proofs: docs/theory/amini2021.md.
 """
 
-from jaxkern.bounds.concentration._blocks import BlockParameters, block_parameters, population_parameters
+from jaxkern.bounds.concentration._blocks import (
+    BlockParameters,
+    block_parameters,
+    population_parameters,
+)
 from jaxkern.bounds.concentration._clustering import (
     kmeans_step,
     misclassification,

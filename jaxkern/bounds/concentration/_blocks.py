@@ -40,7 +40,11 @@ class BlockParameters:
 
 
 def block_parameters(
-    mean_kernel: Float[Array, "n n"], labels: Int[Array, " n"], *, num_clusters: int, off_diagonal: bool = False
+    mean_kernel: Float[Array, "n n"],
+    labels: Int[Array, " n"],
+    *,
+    num_clusters: int,
+    off_diagonal: bool = False,
 ) -> BlockParameters:
     """Return the empirical block parameters of E K, which holds E K(X_i, X_i) on its diagonal.
 
@@ -64,7 +68,12 @@ def block_parameters(
     matrix = checks.square("mean_kernel", mean_kernel)
     members = checks.labels("labels", labels, size=matrix.shape[0])
     count = checks.count("num_clusters", num_clusters, minimum=2)
-    return _blocks(matrix, members, num_clusters=count, off_diagonal=checks.flag("off_diagonal", off_diagonal))
+    return _blocks(
+        matrix,
+        members,
+        num_clusters=count,
+        off_diagonal=checks.flag("off_diagonal", off_diagonal),
+    )
 
 
 def population_parameters(
@@ -84,16 +93,22 @@ def population_parameters(
     Source: amini2021, (21), (22) and Section 3.3.
     """
     means = checks.square("psi", psi)
-    size = checks.count("the number of clusters, rows of psi,", means.shape[0], minimum=2)
+    size = checks.count(
+        "the number of clusters, rows of psi,", means.shape[0], minimum=2
+    )
     variances = checks.square("v2", v2)
     if variances.shape != means.shape:
-        raise ValueError(f"v2 must have the shape of psi, {means.shape}, got {variances.shape}")
+        raise ValueError(
+            f"v2 must have the shape of psi, {means.shape}, got {variances.shape}"
+        )
     weights = checks.vector("shares", shares, size=size)
     return _finish(means, variances, weights, jnp.zeros((), means.dtype))
 
 
 @partial(jax.jit, static_argnames=("num_clusters", "off_diagonal"))
-def _blocks(matrix: jax.Array, labels: jax.Array, *, num_clusters: int, off_diagonal: bool) -> BlockParameters:
+def _blocks(
+    matrix: jax.Array, labels: jax.Array, *, num_clusters: int, off_diagonal: bool
+) -> BlockParameters:
     n, dtype = matrix.shape[0], matrix.dtype
     members = jax.nn.one_hot(labels, num_clusters, dtype=dtype)
     counts = jnp.sum(members, axis=0)
@@ -106,25 +121,41 @@ def _blocks(matrix: jax.Array, labels: jax.Array, *, num_clusters: int, off_diag
     pairs = over_blocks(kept)
     # A cluster of one point has no pairs: its own entry then serves as psi, and its variance is zero.
     alone = over_blocks(matrix * eye)
-    means = jnp.where(pairs > 0, over_blocks(matrix * kept) / jnp.maximum(pairs, 1), alone)
+    means = jnp.where(
+        pairs > 0, over_blocks(matrix * kept) / jnp.maximum(pairs, 1), alone
+    )
     residual = matrix - matmul(matmul(members, means), members.T)
     v2 = over_blocks(kept * residual**2) / jnp.maximum(pairs, 1)
-    gap = jnp.max(jnp.abs(jnp.diag(residual))) / n if off_diagonal else jnp.zeros((), dtype)
+    gap = (
+        jnp.max(jnp.abs(jnp.diag(residual))) / n
+        if off_diagonal
+        else jnp.zeros((), dtype)
+    )
     left_out = jnp.sum(pairs * v2) / n**2
     return _finish(means, v2, counts / n, gap, left_out)
 
 
 @jax.jit
 def _finish(
-    psi: jax.Array, v2: jax.Array, shares: jax.Array, gap: jax.Array, vbar2: jax.Array | None = None
+    psi: jax.Array,
+    v2: jax.Array,
+    shares: jax.Array,
+    gap: jax.Array,
+    vbar2: jax.Array | None = None,
 ) -> BlockParameters:
     """Return the parameters; vbar2 is given where blocks have fewer entries than their shares say."""
     if vbar2 is None:
         vbar2 = jnp.sum(shares[:, None] * shares[None, :] * v2)
-    separations = jnp.sum(shares[None, None, :] * (psi[:, None, :] - psi[None, :, :]) ** 2, axis=-1)
+    separations = jnp.sum(
+        shares[None, None, :] * (psi[:, None, :] - psi[None, :, :]) ** 2, axis=-1
+    )
     apart = ~jnp.eye(psi.shape[0], dtype=bool)
     gamma2 = jnp.min(jnp.where(apart, separations, jnp.inf))
     gamma_tilde2 = jnp.min(jnp.where(apart, separations * shares[None, :], jnp.inf))
     none = vbar2 == 0
-    spread = jnp.where(none, 0, jnp.sqrt(jnp.where(none, 1, vbar2)))  # its gradient at 0 is 0, not infinite
-    return BlockParameters(psi, v2, shares, vbar2, separations, gamma2, gamma_tilde2, spread + gap)
+    spread = jnp.where(
+        none, 0, jnp.sqrt(jnp.where(none, 1, vbar2))
+    )  # its gradient at 0 is 0, not infinite
+    return BlockParameters(
+        psi, v2, shares, vbar2, separations, gamma2, gamma_tilde2, spread + gap
+    )

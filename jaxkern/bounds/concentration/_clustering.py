@@ -8,7 +8,9 @@ from jaxkern.bounds.concentration._inner import inner_product_gaussian
 
 
 @formula
-def truncation(*, spectral: Real, num_clusters: Real, as_printed: bool = False) -> Bound:
+def truncation(
+    *, spectral: Real, num_clusters: Real, as_printed: bool = False
+) -> Bound:
     """Bound |A_R - B|_F by sqrt(5 R) |A - B| for symmetric A, its R eigenvalues of largest size A_R, and rank B <= R.
 
     As printed sqrt(8 R), which holds. No number below sqrt(5) will do.
@@ -24,12 +26,21 @@ def truncation(*, spectral: Real, num_clusters: Real, as_printed: bool = False) 
     Source: amini2021, (41); Theorem C of docs/theory/amini2021.md; claim amini2021:eq41.
     """
     source = "amini2021, (41)" + note_of(as_printed, "sharper")
-    return surely(xp.sqrt((8.0 if as_printed else 5.0) * num_clusters) * spectral, num_clusters >= 1, source)
+    return surely(
+        xp.sqrt((8.0 if as_printed else 5.0) * num_clusters) * spectral,
+        num_clusters >= 1,
+        source,
+    )
 
 
 @formula
 def truncation_eigengap(
-    *, spectral: Real, eigenvalue: Real, next_eigenvalue: Real, rank: Real, num_clusters: Real
+    *,
+    spectral: Real,
+    eigenvalue: Real,
+    next_eigenvalue: Real,
+    rank: Real,
+    num_clusters: Real,
 ) -> Bound:
     """Bound |A_R - A'_r|_F for symmetric A and A', r <= R, by |A - A'| and the gap below the r-th eigenvalue of A'.
 
@@ -51,15 +62,27 @@ def truncation_eigengap(
     Source: Theorem F of docs/theory/amini2021.md; claim jaxkern:truncation-eigengap.
     """
     theta = eigenvalue / (eigenvalue - next_eigenvalue - spectral)
-    value = xp.sqrt(2 * rank * (theta * spectral) ** 2 + (num_clusters - rank) * (next_eigenvalue + spectral) ** 2)
-    valid = (eigenvalue > next_eigenvalue + spectral) & (spectral >= 0) & (next_eigenvalue >= 0)
+    value = xp.sqrt(
+        2 * rank * (theta * spectral) ** 2
+        + (num_clusters - rank) * (next_eigenvalue + spectral) ** 2
+    )
+    valid = (
+        (eigenvalue > next_eigenvalue + spectral)
+        & (spectral >= 0)
+        & (next_eigenvalue >= 0)
+    )
     valid = valid & (rank >= 1) & (rank <= num_clusters)
     return surely(value, valid, "jaxkern, Theorem F of amini2021")
 
 
 @formula
 def kmeans_step(
-    *, error: Real, gamma2: Real, gamma_tilde2: Real, kmeans_factor: Real = 1.0, as_printed: bool = False
+    *,
+    error: Real,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    kmeans_factor: Real = 1.0,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound the misclassification rate of k-means on rows at Frobenius distance `error` from those of K* / n.
 
@@ -123,7 +146,12 @@ def misclassification(
     spread = _spread(lipschitz, noise, op_norm, dim, num_points, t, as_printed)
     cost = 4 * (1 + kmeans_factor) ** 2 * 16 * num_clusters * (spread + vbar2)
     source = "amini2021, Theorem 3" + note_of(as_printed, "corrected")
-    return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), (t >= 0) & _separated(cost, gamma2, gamma_tilde2), source)
+    return Bound(
+        cost / gamma2,
+        1 - xp.exp(-(t**2)),
+        (t >= 0) & _separated(cost, gamma2, gamma_tilde2),
+        source,
+    )
 
 
 @formula
@@ -169,8 +197,12 @@ def misclassification_population(
     probability = 1 - 5 * num_clusters**2 * xp.exp(-(t**2))
     if as_printed:
         least = (1 - constant * extra) * gamma_tilde2
-        valid = (t >= 0) & _separated(theorem * gamma2, gamma2, least) & (gamma_tilde2 > 0)
-        return Bound(2 * theorem + extra, probability, valid, "amini2021, Corollary 1 (printed)")
+        valid = (
+            (t >= 0) & _separated(theorem * gamma2, gamma2, least) & (gamma_tilde2 > 0)
+        )
+        return Bound(
+            2 * theorem + extra, probability, valid, "amini2021, Corollary 1 (printed)"
+        )
     value = 2 * theorem + 16 * num_clusters * constant * extra
     valid = (t >= 0) & _separated(value * gamma2, gamma2, gamma_tilde2)
     return Bound(value, probability, valid, "amini2021, Corollary 1 (corrected)")
@@ -212,10 +244,16 @@ def misclassification_operator(
 
     Source: Theorem C of docs/theory/amini2021.md; claim jaxkern:misclassification-operator, for distance kernels.
     """
-    root = xp.sqrt(2 * (1 + 1 / num_points)) + 2 * math.sqrt(2.0) * t / xp.sqrt(num_points)
+    root = xp.sqrt(2 * (1 + 1 / num_points)) + 2 * math.sqrt(2.0) * t / xp.sqrt(
+        num_points
+    )
     spectral = lipschitz * omega * scale * root + mean_gap
-    bound = Bound(spectral, 1 - xp.exp(-(t**2)), t >= 0, "jaxkern, Theorem C of amini2021")
-    return _operator(bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor)
+    bound = Bound(
+        spectral, 1 - xp.exp(-(t**2)), t >= 0, "jaxkern, Theorem C of amini2021"
+    )
+    return _operator(
+        bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor
+    )
 
 
 @formula
@@ -250,8 +288,15 @@ def misclassification_operator_distance(
     """
     root = xp.sqrt(2 * (1 - 1 / num_points)) + 2 * t / xp.sqrt(num_points)
     spectral = lipschitz * omega * scale * root + mean_gap
-    bound = Bound(spectral, 1 - xp.exp(-(t**2)), t >= 0, "jaxkern, Theorem C of amini2021 (distance kernels)")
-    return _operator(bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor)
+    bound = Bound(
+        spectral,
+        1 - xp.exp(-(t**2)),
+        t >= 0,
+        "jaxkern, Theorem C of amini2021 (distance kernels)",
+    )
+    return _operator(
+        bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor
+    )
 
 
 @formula
@@ -288,19 +333,52 @@ def misclassification_operator_inner_product(
     Source: Theorem C of docs/theory/amini2021.md; claim amini2021:sec3.2-euclidean.
     """
     noise = inner_product_gaussian(
-        scale=scale, mean_norm=mean_norm, mean_rank=mean_rank, dim=dim, num_points=num_points, u=u
+        scale=scale,
+        mean_norm=mean_norm,
+        mean_rank=mean_rank,
+        dim=dim,
+        num_points=num_points,
+        u=u,
     )
     spectral, valid = noise.value / num_points + mean_gap, noise.valid & (scale > 0)
-    bound = Bound(spectral, noise.probability, valid, "jaxkern, Theorem C of amini2021 (inner products)")
-    return _operator(bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor)
+    bound = Bound(
+        spectral,
+        noise.probability,
+        valid,
+        "jaxkern, Theorem C of amini2021 (inner products)",
+    )
+    return _operator(
+        bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor
+    )
 
 
-def _spread(lipschitz: Real, noise: Real, op_norm: Real, dim: Real, n: Real, t: Real, as_printed: bool) -> Any:
+def _spread(
+    lipschitz: Real,
+    noise: Real,
+    op_norm: Real,
+    dim: Real,
+    n: Real,
+    t: Real,
+    as_printed: bool,
+) -> Any:
     """Return the part of the noise in F(g), times g / (16 R)."""
-    return (4.0 if as_printed else 8.0) * (lipschitz * noise) ** 2 * op_norm / dim * (1 + t / xp.sqrt(n)) ** 2
+    return (
+        (4.0 if as_printed else 8.0)
+        * (lipschitz * noise) ** 2
+        * op_norm
+        / dim
+        * (1 + t / xp.sqrt(n)) ** 2
+    )
 
 
-def _operator(spectral: Bound, gamma2: Real, gamma_tilde2: Real, clusters: Real, kmeans: Real, factor: Real) -> Bound:
+def _operator(
+    spectral: Bound,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    clusters: Real,
+    kmeans: Real,
+    factor: Real,
+) -> Bound:
     """Return the bound that follows from one of |K - K*| / n."""
     cost = _kmeans_constant(kmeans, False) * factor * clusters * spectral.value**2
     valid = spectral.valid & _separated(cost, gamma2, gamma_tilde2)

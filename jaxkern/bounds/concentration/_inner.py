@@ -50,7 +50,13 @@ def inner_product_kernel(
 
 @formula
 def inner_product_gaussian(
-    *, scale: Real, mean_norm: Real, mean_rank: Real, dim: Real, num_points: Real, u: Real
+    *,
+    scale: Real,
+    mean_norm: Real,
+    mean_rank: Real,
+    dim: Real,
+    num_points: Real,
+    u: Real,
 ) -> Bound:
     """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, scale^2 I): Theorem 2 with every constant.
 
@@ -68,12 +74,21 @@ def inner_product_gaussian(
     Source: Theorem B of docs/theory/amini2021.md; claim amini2021:thm2.
     """
     x = xp.sqrt(num_points) + u
-    value = scale**2 * (2 * xp.sqrt(dim) * x + x**2) + 2 * scale * mean_norm * (x + xp.sqrt(mean_rank))
-    return Bound(value, 1 - 3 * xp.exp(-(u**2) / 2), u >= 0, "jaxkern, Theorem B of amini2021 (isotropic)")
+    value = scale**2 * (2 * xp.sqrt(dim) * x + x**2) + 2 * scale * mean_norm * (
+        x + xp.sqrt(mean_rank)
+    )
+    return Bound(
+        value,
+        1 - 3 * xp.exp(-(u**2) / 2),
+        u >= 0,
+        "jaxkern, Theorem B of amini2021 (isotropic)",
+    )
 
 
 @formula
-def inner_product_gaussian_any(*, scale: Real, frobenius: Real, mean_norm: Real, num_points: Real, tau: Real) -> Bound:
+def inner_product_gaussian_any(
+    *, scale: Real, frobenius: Real, mean_norm: Real, num_points: Real, tau: Real
+) -> Bound:
     """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, Sigma_i) with any covariances.
 
     512/449 times `quadratic_form_gaussian` at tau + n log 9, from a 1/4-net of the unit sphere without its negatives.
@@ -91,11 +106,18 @@ def inner_product_gaussian_any(*, scale: Real, frobenius: Real, mean_norm: Real,
     """
     x = tau + num_points * math.log(9.0)
     value = 512 / 449 * _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, x)
-    return Bound(value, 1 - xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (any covariances)")
+    return Bound(
+        value,
+        1 - xp.exp(-tau),
+        tau > 0,
+        "jaxkern, Theorem B of amini2021 (any covariances)",
+    )
 
 
 @formula
-def inner_product_lower(*, mean_norm: Real, mean_rank: Real, num_points: Real, u: Real) -> Bound:
+def inner_product_lower(
+    *, mean_norm: Real, mean_rank: Real, num_points: Real, u: Real
+) -> Bound:
     """Bound |M'W + W'M| from *below* by mean_norm (sqrt(n - mean_rank - 1/2) - u), W of independent standard normals.
 
     It is the limit of |K - E K| for X = M / s + s W as s tends to 0, so the term with |M| in Theorem 2 is needed. The
@@ -115,11 +137,18 @@ def inner_product_lower(*, mean_norm: Real, mean_rank: Real, num_points: Real, u
     free = num_points - mean_rank
     value = mean_norm * (xp.sqrt(xp.maximum(free - 0.5, 0.0)) - u)
     valid = (u >= 0) & (free >= 1)
-    return Bound(value, 1 - xp.exp(-(u**2) / 2), valid, "amini2021, Section 2.2, sharpness (corrected)")
+    return Bound(
+        value,
+        1 - xp.exp(-(u**2) / 2),
+        valid,
+        "amini2021, Section 2.2, sharpness (corrected)",
+    )
 
 
 @formula
-def inner_product_lower_centred(*, scale: Real, dim: Real, num_points: Real, u: Real) -> Bound:
+def inner_product_lower_centred(
+    *, scale: Real, dim: Real, num_points: Real, u: Real
+) -> Bound:
     """Bound |K - E K| from *below* for K = X'X and X_i ~ N(0, scale^2 I): the order of Theorem 2 without means.
 
     scale^2 times the larger of (sqrt(dim - 1/2) - u) (sqrt(n - 3/2) - u) and (sqrt(n + dim - 3/2) - u)^2 - dim.
@@ -136,15 +165,25 @@ def inner_product_lower_centred(*, scale: Real, dim: Real, num_points: Real, u: 
     Source: amini2021, Section 2.2 (which names no constant), made explicit; docs/theory/amini2021.md; claim
     amini2021:sec2.2-centred.
     """
-    rows, columns = xp.sqrt(xp.maximum(dim - 0.5, 0.0)), xp.sqrt(xp.maximum(num_points - 1.5, 0.0))
+    rows, columns = (
+        xp.sqrt(xp.maximum(dim - 0.5, 0.0)),
+        xp.sqrt(xp.maximum(num_points - 1.5, 0.0)),
+    )
     whole = xp.sqrt(xp.maximum(num_points + dim - 1.5, 0.0))
     value = scale**2 * xp.maximum((rows - u) * (columns - u), (whole - u) ** 2 - dim)
     valid = (u >= 0) & (u <= rows) & (u <= columns) & (dim >= 1) & (num_points >= 2)
-    return Bound(value, 1 - 3 * xp.exp(-(u**2) / 2), valid, "amini2021, Section 2.2, without means (explicit)")
+    return Bound(
+        value,
+        1 - 3 * xp.exp(-(u**2) / 2),
+        valid,
+        "amini2021, Section 2.2, without means (explicit)",
+    )
 
 
 @formula
-def quadratic_form(*, kappa: Real, scale: Real, mean_norm: Real, dim: Real, t: Real, c: Real) -> Bound:
+def quadratic_form(
+    *, kappa: Real, scale: Real, mean_norm: Real, dim: Real, t: Real, c: Real
+) -> Bound:
     """Bound |z'(K - E K) z| for K = X'X and one unit vector z by kappa^2 scale^2 t.
 
     The probability is 1 - 4 exp(-c min(t^2 / (dim + (mean_norm / (kappa scale))^2), t)), for a constant c that the
@@ -163,11 +202,15 @@ def quadratic_form(*, kappa: Real, scale: Real, mean_norm: Real, dim: Real, t: R
     """
     eta = dim + (mean_norm / (kappa * scale)) ** 2
     failure = 4 * xp.exp(-c * xp.minimum(t**2 / eta, t))
-    return Bound(kappa**2 * scale**2 * t, 1 - failure, (t >= 0) & (c > 0), "amini2021, Lemma 3")
+    return Bound(
+        kappa**2 * scale**2 * t, 1 - failure, (t >= 0) & (c > 0), "amini2021, Lemma 3"
+    )
 
 
 @formula
-def quadratic_form_gaussian(*, scale: Real, frobenius: Real, mean_norm: Real, tau: Real) -> Bound:
+def quadratic_form_gaussian(
+    *, scale: Real, frobenius: Real, mean_norm: Real, tau: Real
+) -> Bound:
     """Bound |z'(K - E K) z| for K = X'X, X_i ~ N(mu_i, Sigma_i) and one unit vector z, with every constant.
 
     2 sqrt(v tau) + 2 scale^2 tau with v = frobenius^2 + 2 scale^2 mean_norm^2.
@@ -184,12 +227,24 @@ def quadratic_form_gaussian(*, scale: Real, frobenius: Real, mean_norm: Real, ta
     Source: Theorem B of docs/theory/amini2021.md; claim amini2021:lem3.
     """
     value = _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau)
-    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Lemma 3)")
+    return Bound(
+        value,
+        1 - 2 * xp.exp(-tau),
+        tau > 0,
+        "jaxkern, Theorem B of amini2021 (Lemma 3)",
+    )
 
 
 @formula
 def hanson_wright(
-    *, kappa: Real, frobenius: Real, op_norm: Real, mean_frobenius: Real, dim: Real, t: Real, c: Real
+    *,
+    kappa: Real,
+    frobenius: Real,
+    op_norm: Real,
+    mean_frobenius: Real,
+    dim: Real,
+    t: Real,
+    c: Real,
 ) -> Bound:
     """Bound |Z - E Z| for Z = sum a_ij <X_i, X_j> and independent sub-Gaussian coordinates by kappa^2 t.
 
@@ -215,7 +270,13 @@ def hanson_wright(
 
 @formula
 def hanson_wright_gaussian(
-    *, scale: Real, frobenius: Real, op_norm: Real, mean_frobenius: Real, dim: Real, tau: Real
+    *,
+    scale: Real,
+    frobenius: Real,
+    op_norm: Real,
+    mean_frobenius: Real,
+    dim: Real,
+    tau: Real,
 ) -> Bound:
     """Bound |Z - E Z| for Z = sum a_ij <X_i, X_j> and X_i ~ N(mu_i, Sigma_i), |Sigma_i| <= scale^2.
 
@@ -235,11 +296,18 @@ def hanson_wright_gaussian(
     """
     spread = scale**4 * dim * frobenius**2 + 2 * (scale * mean_frobenius) ** 2
     value = _chaos(spread, scale**2 * op_norm, tau)
-    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Theorem 6)")
+    return Bound(
+        value,
+        1 - 2 * xp.exp(-tau),
+        tau > 0,
+        "jaxkern, Theorem B of amini2021 (Theorem 6)",
+    )
 
 
 @formula
-def sub_exponential(*, t: Real, v: Real, alpha: Real, as_printed: bool = False) -> Bound:
+def sub_exponential(
+    *, t: Real, v: Real, alpha: Real, as_printed: bool = False
+) -> Bound:
     """Bound |X| by t for a centred X with E exp(s X) <= exp(s^2 v^2 / 2) for |s| <= 1 / alpha.
 
     The exponent of each tail is t^2 / (2 v^2) for t <= v^2 / alpha and t / alpha - v^2 / (2 alpha^2) beyond. As

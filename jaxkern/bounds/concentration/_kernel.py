@@ -40,7 +40,12 @@ def lipschitz_kernel(
     valid = (t >= 0) & (num_points >= 1)
     source = "amini2021, Theorem 1" + note_of(as_printed, "explicit")
     if as_printed:
-        return Bound(_printed(lipschitz, omega, scale, num_points, t, c), 1 - xp.exp(-c * t**2), valid, source)
+        return Bound(
+            _printed(lipschitz, omega, scale, num_points, t, c),
+            1 - xp.exp(-c * t**2),
+            valid,
+            source,
+        )
     typical = scale if mean_scale is None else mean_scale
     mean = typical * xp.sqrt(2 * num_points * (num_points + 1))
     value = lipschitz * omega * (mean + 2 * scale * xp.sqrt(num_points) * t)
@@ -49,7 +54,13 @@ def lipschitz_kernel(
 
 @formula
 def distance_kernel(
-    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, mean_scale: Real | None = None
+    *,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
+    mean_scale: Real | None = None,
 ) -> Bound:
     """Bound |K - E K|_F in class LC for K(x, y) = g(x - y) with L-Lipschitz g, such as f(|x - y|).
 
@@ -70,12 +81,23 @@ def distance_kernel(
     mean = typical * xp.sqrt(2 * num_points * (num_points - 1))
     value = lipschitz * omega * (mean + scale * xp.sqrt(2 * num_points) * t)
     valid = (t >= 0) & (num_points >= 1)
-    return Bound(value, 1 - xp.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (distance kernels)")
+    return Bound(
+        value,
+        1 - xp.exp(-(t**2) / 2),
+        valid,
+        "jaxkern, Theorem A of amini2021 (distance kernels)",
+    )
 
 
 @formula
 def distance_kernel_from_variance(
-    *, total_variance: Real, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real
+    *,
+    total_variance: Real,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
 ) -> Bound:
     """Bound the quantity of `distance_kernel` by sqrt(total_variance) + L omega scale sqrt(2 n) t.
 
@@ -92,14 +114,29 @@ def distance_kernel_from_variance(
 
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:distance-kernel-variance.
     """
-    value = xp.sqrt(total_variance) + lipschitz * omega * scale * xp.sqrt(2 * num_points) * t
+    value = (
+        xp.sqrt(total_variance)
+        + lipschitz * omega * scale * xp.sqrt(2 * num_points) * t
+    )
     valid = (t >= 0) & (num_points >= 1)
-    return Bound(value, 1 - xp.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (known variance)")
+    return Bound(
+        value,
+        1 - xp.exp(-(t**2) / 2),
+        valid,
+        "jaxkern, Theorem A of amini2021 (known variance)",
+    )
 
 
 @formula
 def concentrated_data(
-    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, c: Real, as_printed: bool = False
+    *,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
+    c: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound |K - E K|_F under property (33) alone, in which the points need not be independent.
 
@@ -120,13 +157,29 @@ def concentrated_data(
     valid = (t >= 0) & (c > 0) & (num_points >= 1)
     source = "amini2021, Theorem 1 under (33)" + note_of(as_printed, "corrected")
     if as_printed:
-        return Bound(_printed(lipschitz, omega, scale, num_points, t, c), 1 - xp.exp(-c * t**2), valid, source)
-    root = xp.sqrt(2 * SPREAD * num_points * (num_points + 1) / c) + 2 * xp.sqrt(num_points) * t
+        return Bound(
+            _printed(lipschitz, omega, scale, num_points, t, c),
+            1 - xp.exp(-c * t**2),
+            valid,
+            source,
+        )
+    root = (
+        xp.sqrt(2 * SPREAD * num_points * (num_points + 1) / c)
+        + 2 * xp.sqrt(num_points) * t
+    )
     return Bound(lipschitz * omega * scale * root, 1 - xp.exp(-c * t**2), valid, source)
 
 
 @formula
-def deviation(*, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, c: Real = 0.5) -> Bound:
+def deviation(
+    *,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
+    c: Real = 0.5,
+) -> Bound:
     """Bound V - E V for V = |K - E K| under property (33) by 2 sqrt(n) L scale omega t.
 
     The sentence that follows in the paper, that the sub-Gaussian norm of V is of this order, is false: E V may be of
@@ -144,7 +197,9 @@ def deviation(*, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t:
     Source: amini2021, Proposition 3; claims amini2021:prop3 and amini2021:prop3-norm.
     """
     value = 2 * xp.sqrt(num_points) * lipschitz * scale * omega * t
-    return Bound(value, 1 - xp.exp(-c * t**2), (t >= 0) & (c > 0), "amini2021, Proposition 3")
+    return Bound(
+        value, 1 - xp.exp(-c * t**2), (t >= 0) & (c > 0), "amini2021, Proposition 3"
+    )
 
 
 @formula
@@ -165,12 +220,20 @@ def lower_limit(*, lipschitz: Real, scale: Real, num_points: Real) -> Bound:
     Source: amini2021, Proposition 1; claim amini2021:prop1.
     """
     value = lipschitz * scale * num_points / 8
-    return Bound(value, 1 - xp.exp(-num_points / 8), num_points >= 8, "amini2021, Proposition 1")
+    return Bound(
+        value, 1 - xp.exp(-num_points / 8), num_points >= 8, "amini2021, Proposition 1"
+    )
 
 
 @formula
 def gaussian_kernel(
-    *, noise: Real, lengthscale: Real, dim: Real, num_points: Real, t: Real, as_printed: bool = False
+    *,
+    noise: Real,
+    lengthscale: Real,
+    dim: Real,
+    num_points: Real,
+    t: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound |K - E K| / n for the Gaussian kernel and noise N(0, noise^2 I / dim) around any centres.
 
@@ -193,14 +256,29 @@ def gaussian_kernel(
     if as_printed:
         value = 4 / math.e * unit * (1 + t / xp.sqrt(num_points))
     else:
-        value = math.exp(-0.5) * unit * (xp.sqrt(2 * (1 - 1 / num_points)) + 2 * t / xp.sqrt(num_points))
+        value = (
+            math.exp(-0.5)
+            * unit
+            * (xp.sqrt(2 * (1 - 1 / num_points)) + 2 * t / xp.sqrt(num_points))
+        )
     valid = (t >= 0) & (num_points >= 1)
-    return Bound(value, 1 - xp.exp(-(t**2)), valid, "amini2021, (10)" + note_of(as_printed, "sharper"))
+    return Bound(
+        value,
+        1 - xp.exp(-(t**2)),
+        valid,
+        "amini2021, (10)" + note_of(as_printed, "sharper"),
+    )
 
 
 @formula
 def anisotropic_noise(
-    *, lipschitz: Real, op_norm: Real, dim: Real, num_points: Real, t: Real, as_printed: bool = False
+    *,
+    lipschitz: Real,
+    op_norm: Real,
+    dim: Real,
+    num_points: Real,
+    t: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound |K - E K| / n for noise N(0, Sigma / dim) around any centres.
 
@@ -220,11 +298,20 @@ def anisotropic_noise(
     """
     unit = lipschitz * xp.sqrt(op_norm / dim)
     root = 2 * math.sqrt(2.0) * t / xp.sqrt(num_points)
-    value = unit * ((2 * math.sqrt(2.0) if as_printed else xp.sqrt(2 * (1 + 1 / num_points))) + root)
+    value = unit * (
+        (2 * math.sqrt(2.0) if as_printed else xp.sqrt(2 * (1 + 1 / num_points))) + root
+    )
     valid = (t >= 0) & (num_points >= 1) & (dim > 0)
-    return Bound(value, 1 - xp.exp(-(t**2)), valid, "amini2021, (12)" + note_of(as_printed, "sharper"))
+    return Bound(
+        value,
+        1 - xp.exp(-(t**2)),
+        valid,
+        "amini2021, (12)" + note_of(as_printed, "sharper"),
+    )
 
 
-def _printed(lipschitz: Real, omega: Real, scale: Real, n: Real, t: Real, c: Real) -> Any:
+def _printed(
+    lipschitz: Real, omega: Real, scale: Real, n: Real, t: Real, c: Real
+) -> Any:
     """Return the right-hand side of amini2021, (4)."""
     return 2 * lipschitz * omega * scale * (n / xp.sqrt(c) + xp.sqrt(n) * t)

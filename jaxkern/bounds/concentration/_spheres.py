@@ -32,12 +32,22 @@ def sphere_moment(*, u: Real, dim: Real, as_printed: bool = False) -> Bound:
     """
     exponent = u**2 / ((4 if as_printed else 2) * dim)
     valid = (dim >= 1) & (exponent <= _MOST)
-    return surely(xp.exp(xp.minimum(exponent, _MOST)), valid, "amini2021, Lemma 6" + note_of(as_printed, "corrected"))
+    return surely(
+        xp.exp(xp.minimum(exponent, _MOST)),
+        valid,
+        "amini2021, Lemma 6" + note_of(as_printed, "corrected"),
+    )
 
 
 @formula
 def isotropic_block_mean(
-    *, radius: Real, other_radius: Real, noise: Real, lengthscale: Real, dim: Real, psi: Real
+    *,
+    radius: Real,
+    other_radius: Real,
+    noise: Real,
+    lengthscale: Real,
+    dim: Real,
+    psi: Real,
 ) -> Bound:
     """Give Psi*_kl for isotropic noise: u_k u_l psi(x), x = radius other_radius / (s lengthscale)^2.
 
@@ -88,7 +98,11 @@ def isotropic_block_variance(
     """
     weight, _ = _isotropic(radius, other_radius, noise, lengthscale, dim)
     value = weight**2 * (psi_double - (psi if as_printed else psi**2))
-    return surely(value, dim >= 1, "amini2021, Example 5, variance" + note_of(as_printed, "corrected"))
+    return surely(
+        value,
+        dim >= 1,
+        "amini2021, Example 5, variance" + note_of(as_printed, "corrected"),
+    )
 
 
 @formula
@@ -131,7 +145,9 @@ def isotropic_block_variance_lower(
     Source: Theorem E of docs/theory/amini2021.md; claim jaxkern:sphere-variance.
     """
     weight, x = _isotropic(radius, other_radius, noise, lengthscale, dim)
-    return surely(weight**2 * x**2 / dim, dim >= 2, "jaxkern, Theorem E of amini2021 (lower)")
+    return surely(
+        weight**2 * x**2 / dim, dim >= 2, "jaxkern, Theorem E of amini2021 (lower)"
+    )
 
 
 @formula
@@ -153,12 +169,20 @@ def radial_mean_gap(*, noise: Real, lengthscale: Real, dim: Real) -> Bound:
     Source: amini2021, Appendix B.3, made explicit; Theorem E of docs/theory/amini2021.md; claims amini2021:b3
     and amini2021:ex4-alpha.
     """
-    return surely((noise / lengthscale) ** 2 / dim, dim >= 1, "amini2021, Appendix B.3 (explicit)")
+    return surely(
+        (noise / lengthscale) ** 2 / dim, dim >= 1, "amini2021, Appendix B.3 (explicit)"
+    )
 
 
 @formula
 def radial_block_variance(
-    *, radius: Real, other_radius: Real, noise: Real, lengthscale: Real, dim: Real, as_printed: bool = False
+    *,
+    radius: Real,
+    other_radius: Real,
+    noise: Real,
+    lengthscale: Real,
+    dim: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound v*_kl^2 for radial noise by (w x / sqrt(dim) exp(x^2 / (dim + 2)) + noise^2 / (dim lengthscale^2))^2.
 
@@ -182,10 +206,16 @@ def radial_block_variance(
     x = radius * other_radius / lengthscale**2
     exponent = x**2 / (dim + 2)
     spread = weight * x / xp.sqrt(dim) * xp.exp(xp.minimum(exponent, _MOST))
-    return surely((spread + (noise / lengthscale) ** 2 / dim) ** 2, (dim >= 2) & (exponent <= _MOST), source)
+    return surely(
+        (spread + (noise / lengthscale) ** 2 / dim) ** 2,
+        (dim >= 2) & (exponent <= _MOST),
+        source,
+    )
 
 
-def _isotropic(radius: Real, other: Real, noise: Real, lengthscale: Real, dim: Real) -> tuple[Any, Any]:
+def _isotropic(
+    radius: Real, other: Real, noise: Real, lengthscale: Real, dim: Real
+) -> tuple[Any, Any]:
     """Return u_k u_l and x."""
     stretched = lengthscale**2 + 2 * noise**2 / dim
     shrunk = dim / 2 * xp.log1p(2 * noise**2 / (dim * lengthscale**2))

@@ -7,7 +7,9 @@ from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 
 
 @formula
-def u_statistic(*, bound: Real, num_points: Real, t: Real, as_printed: bool = False) -> Bound:
+def u_statistic(
+    *, bound: Real, num_points: Real, t: Real, as_printed: bool = False
+) -> Bound:
     """Bound |U - E U| for the mean U of h(Y_i, Y_j) over pairs of n independent points, |h| <= bound, h symmetric.
 
     2 bound t / sqrt(n - 1), by Hoeffding. As printed sqrt(8) bound t / sqrt(n), by bounded differences; it holds, and
@@ -23,7 +25,15 @@ def u_statistic(*, bound: Real, num_points: Real, t: Real, as_printed: bool = Fa
 
     Source: amini2021, proof of Proposition 2; claim amini2021:u-statistic.
     """
-    value = bound * t * (xp.sqrt(8 / num_points) if as_printed else 2 / xp.sqrt(xp.maximum(num_points - 1, 1e-30)))
+    value = (
+        bound
+        * t
+        * (
+            xp.sqrt(8 / num_points)
+            if as_printed
+            else 2 / xp.sqrt(xp.maximum(num_points - 1, 1e-30))
+        )
+    )
     valid = (t >= 0) & (num_points >= 2)
     source = "amini2021, proof of Proposition 2, U" + note_of(as_printed, "sharper")
     return Bound(value, 1 - 2 * xp.exp(-(t**2)), valid, source)
@@ -31,7 +41,12 @@ def u_statistic(*, bound: Real, num_points: Real, t: Real, as_printed: bool = Fa
 
 @formula
 def two_sample_statistic(
-    *, bound: Real, num_points: Real, num_others: Real, t: Real, as_printed: bool = False
+    *,
+    bound: Real,
+    num_points: Real,
+    num_others: Real,
+    t: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound |V - E V| for the mean V of h(Y_i, Z_j) over n and m independent points, |h| <= bound.
 
@@ -49,13 +64,25 @@ def two_sample_statistic(
     Source: amini2021, proof of Proposition 2; claim amini2021:v-statistic.
     """
     smallest = xp.minimum(num_points, num_others)
-    value = (math.sqrt(8.0) if as_printed else math.sqrt(2.0)) * bound * t / xp.sqrt(smallest)
+    value = (
+        (math.sqrt(8.0) if as_printed else math.sqrt(2.0))
+        * bound
+        * t
+        / xp.sqrt(smallest)
+    )
     source = "amini2021, proof of Proposition 2, V" + note_of(as_printed, "sharper")
     return Bound(value, 1 - 2 * xp.exp(-(t**2)), (t >= 0) & (smallest >= 1), source)
 
 
 @formula
-def block_means(*, bound: Real, smallest: Real, num_clusters: Real, t: Real, as_printed: bool = False) -> Bound:
+def block_means(
+    *,
+    bound: Real,
+    smallest: Real,
+    num_clusters: Real,
+    t: Real,
+    as_printed: bool = False,
+) -> Bound:
     """Bound |Psi_kl - Psi*_kl|, empirical against population, for a mean kernel bounded by `bound`.
 
     2 bound (t / sqrt(smallest) + 1 / smallest); the last part is the bias of the diagonal, which the paper's proof
@@ -73,13 +100,24 @@ def block_means(*, bound: Real, smallest: Real, num_clusters: Real, t: Real, as_
     Source: amini2021, Proposition 2; Theorem D of docs/theory/amini2021.md; claims amini2021:prop2 and
     amini2021:prop2-bias.
     """
-    value = 3 * bound * t / xp.sqrt(smallest) if as_printed else 2 * bound * _rate(smallest, t)
+    value = (
+        3 * bound * t / xp.sqrt(smallest)
+        if as_printed
+        else 2 * bound * _rate(smallest, t)
+    )
     source = "amini2021, Proposition 2, means" + note_of(as_printed, "sharper")
     return _all_blocks(value, smallest, num_clusters, t, source)
 
 
 @formula
-def block_variances(*, bound: Real, smallest: Real, num_clusters: Real, t: Real, as_printed: bool = False) -> Bound:
+def block_variances(
+    *,
+    bound: Real,
+    smallest: Real,
+    num_clusters: Real,
+    t: Real,
+    as_printed: bool = False,
+) -> Bound:
     """Bound |v_kl^2 - v*_kl^2|, empirical against population, for a mean kernel bounded by `bound`.
 
     5 bound^2 (t / sqrt(smallest) + 1 / smallest). As printed 9 bound^2 t / sqrt(smallest), which holds.
@@ -94,7 +132,11 @@ def block_variances(*, bound: Real, smallest: Real, num_clusters: Real, t: Real,
 
     Source: amini2021, Proposition 2; Theorem D of docs/theory/amini2021.md; claim amini2021:prop2.
     """
-    value = 9 * bound**2 * t / xp.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(smallest, t)
+    value = (
+        9 * bound**2 * t / xp.sqrt(smallest)
+        if as_printed
+        else 5 * bound**2 * _rate(smallest, t)
+    )
     source = "amini2021, Proposition 2, variances" + note_of(as_printed, "sharper")
     return _all_blocks(value, smallest, num_clusters, t, source)
 
@@ -127,7 +169,11 @@ def empirical_separation(
     Source: amini2021, (30), left; claim amini2021:eq30.
     """
     smallest = min_share * num_points
-    lost = 24 * bound**2 * t / xp.sqrt(smallest) if as_printed else 16 * bound**2 * _rate(smallest, t)
+    lost = (
+        24 * bound**2 * t / xp.sqrt(smallest)
+        if as_printed
+        else 16 * bound**2 * _rate(smallest, t)
+    )
     source = "amini2021, (30), separation" + note_of(as_printed, "sharper")
     return _all_blocks(gamma2 - lost, smallest, num_clusters, t, source)
 
@@ -159,7 +205,11 @@ def empirical_variance(
     Source: amini2021, (30), right; claim amini2021:eq30.
     """
     smallest = min_share * num_points
-    added = 9 * bound**2 * t / xp.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(smallest, t)
+    added = (
+        9 * bound**2 * t / xp.sqrt(smallest)
+        if as_printed
+        else 5 * bound**2 * _rate(smallest, t)
+    )
     source = "amini2021, (30), variance" + note_of(as_printed, "sharper")
     return _all_blocks(vbar2 + added, smallest, num_clusters, t, source)
 
@@ -168,7 +218,9 @@ def _rate(smallest: Real, t: Real) -> Any:
     return t / xp.sqrt(smallest) + 1 / smallest
 
 
-def _all_blocks(value: Real, smallest: Real, num_clusters: Real, t: Real, source: str) -> Bound:
+def _all_blocks(
+    value: Real, smallest: Real, num_clusters: Real, t: Real, source: str
+) -> Bound:
     """Return the bound with the probability of Proposition 2; where it is positive, t is large enough for the proof."""
     probability = 1 - 4 * num_clusters**2 * xp.exp(-(t**2))
     valid = (smallest >= 1) & (num_clusters >= 1) & (t >= 0)

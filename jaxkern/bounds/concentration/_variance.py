@@ -26,11 +26,17 @@ def gaussian_lipschitz(*, lengthscale: Real, as_printed: bool = False) -> Bound:
     Source: amini2021, Example 1; claim amini2021:ex1-lipschitz.
     """
     source = "amini2021, Example 1, L" + note_of(as_printed, "corrected")
-    return surely((math.sqrt(2.0) / math.e if as_printed else math.exp(-0.5)) / lengthscale, lengthscale > 0, source)
+    return surely(
+        (math.sqrt(2.0) / math.e if as_printed else math.exp(-0.5)) / lengthscale,
+        lengthscale > 0,
+        source,
+    )
 
 
 @formula
-def gram_displacement(*, lipschitz: Real, num_points: Real, displacement: Real) -> Bound:
+def gram_displacement(
+    *, lipschitz: Real, num_points: Real, displacement: Real
+) -> Bound:
     """Bound |K(X) - K(X')|_F, hence the change of |K(X) - A| for any matrix A, by 2 sqrt(n) L |X - X'|_F.
 
     Parameters
@@ -43,11 +49,17 @@ def gram_displacement(*, lipschitz: Real, num_points: Real, displacement: Real) 
 
     Source: amini2021, Lemma 1; claim amini2021:lem1.
     """
-    return surely(2 * xp.sqrt(num_points) * lipschitz * displacement, displacement >= 0, "amini2021, Lemma 1")
+    return surely(
+        2 * xp.sqrt(num_points) * lipschitz * displacement,
+        displacement >= 0,
+        "amini2021, Lemma 1",
+    )
 
 
 @formula
-def gram_displacement_distance(*, lipschitz: Real, num_points: Real, displacement: Real) -> Bound:
+def gram_displacement_distance(
+    *, lipschitz: Real, num_points: Real, displacement: Real
+) -> Bound:
     """Bound the quantity of `gram_displacement` for K(x, y) = g(x - y) with L-Lipschitz g by sqrt(2 n) L |X - X'|_F.
 
     Parameters
@@ -65,7 +77,9 @@ def gram_displacement_distance(*, lipschitz: Real, num_points: Real, displacemen
 
 
 @formula
-def pair_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_printed: bool = False) -> Bound:
+def pair_variance(
+    *, lipschitz: Real, omega: Real, scale: Real, c: Real, as_printed: bool = False
+) -> Bound:
     """Bound var K(X_1, X_2) under property (33) with constant c by 2 (1 + log 2) L^2 omega^2 scale^2 / c.
 
     As printed 4 for 2 (1 + log 2) = 3.39, which holds too.
@@ -99,11 +113,17 @@ def pair_variance_lc(*, lipschitz: Real, omega: Real, scale: Real) -> Bound:
 
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:variance-lc.
     """
-    return surely(2 * (lipschitz * omega * scale) ** 2, scale >= 0, "jaxkern, Theorem A of amini2021 (a pair)")
+    return surely(
+        2 * (lipschitz * omega * scale) ** 2,
+        scale >= 0,
+        "jaxkern, Theorem A of amini2021 (a pair)",
+    )
 
 
 @formula
-def diagonal_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_printed: bool = False) -> Bound:
+def diagonal_variance(
+    *, lipschitz: Real, omega: Real, scale: Real, c: Real, as_printed: bool = False
+) -> Bound:
     """Bound var K(X_1, X_1) under property (33) with constant c by 4 (1 + log 2) L^2 omega^2 scale^2 / c.
 
     As printed 4 for 4 (1 + log 2) = 6.77, which is false: K(x, x) is 2 L-Lipschitz, not sqrt(2) L.
@@ -119,7 +139,9 @@ def diagonal_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_
     Source: amini2021, Lemma 2, second part; claim amini2021:lem2-diagonal.
     """
     value = (4.0 if as_printed else 4 * SPREAD) / c * (lipschitz * omega * scale) ** 2
-    return surely(value, c > 0, "amini2021, Lemma 2, diagonal" + note_of(as_printed, "corrected"))
+    return surely(
+        value, c > 0, "amini2021, Lemma 2, diagonal" + note_of(as_printed, "corrected")
+    )
 
 
 @formula
@@ -136,12 +158,22 @@ def diagonal_variance_lc(*, lipschitz: Real, omega: Real, scale: Real) -> Bound:
 
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:variance-lc.
     """
-    return surely(4 * (lipschitz * omega * scale) ** 2, scale >= 0, "jaxkern, Theorem A of amini2021 (the diagonal)")
+    return surely(
+        4 * (lipschitz * omega * scale) ** 2,
+        scale >= 0,
+        "jaxkern, Theorem A of amini2021 (the diagonal)",
+    )
 
 
 @formula
 def frobenius_mean_square(
-    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, c: Real, as_printed: bool = False
+    *,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    c: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound E |K - E K|_F^2 / n^2 under property (33) by 2 (1 + log 2) (1 + 1 / n) L^2 omega^2 scale^2 / c.
 
@@ -166,7 +198,13 @@ def frobenius_mean_square(
 
 @formula
 def frobenius_mean(
-    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, c: Real, as_printed: bool = False
+    *,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    c: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound E |K - E K|_F under property (33) by L omega scale sqrt(2 (1 + log 2) n (n + 1) / c).
 
@@ -183,14 +221,22 @@ def frobenius_mean(
 
     Source: amini2021, Proposition 4; claim amini2021:prop4.
     """
-    root = 2 * num_points if as_printed else xp.sqrt(2 * SPREAD * num_points * (num_points + 1))
+    root = (
+        2 * num_points
+        if as_printed
+        else xp.sqrt(2 * SPREAD * num_points * (num_points + 1))
+    )
     value = lipschitz * omega * scale * root / xp.sqrt(c)
     valid = (c > 0) & (num_points >= 1)
-    return surely(value, valid, "amini2021, Proposition 4" + note_of(as_printed, "corrected"))
+    return surely(
+        value, valid, "amini2021, Proposition 4" + note_of(as_printed, "corrected")
+    )
 
 
 @formula
-def frobenius_mean_lc(*, lipschitz: Real, omega: Real, scale: Real, num_points: Real) -> Bound:
+def frobenius_mean_lc(
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real
+) -> Bound:
     """Bound the root of E |K - E K|_F^2 in class LC by L omega scale sqrt(2 n (n + 1)).
 
     Parameters
@@ -210,7 +256,9 @@ def frobenius_mean_lc(*, lipschitz: Real, omega: Real, scale: Real, num_points: 
 
 
 @formula
-def gaussian_pair_variance(*, squared_distance: Real, noise_variance: Real, lengthscale: Real, dim: Real) -> Bound:
+def gaussian_pair_variance(
+    *, squared_distance: Real, noise_variance: Real, lengthscale: Real, dim: Real
+) -> Bound:
     """Give var K(X_i, X_j) of the Gaussian kernel exactly, for X_i - X_j ~ N(m, noise_variance I), |m|^2 given.
 
     With a = noise_variance / lengthscale^2 it is (E K)^2 (exp(g) - 1) = E K^2 (1 - exp(-g)), where
@@ -231,4 +279,6 @@ def gaussian_pair_variance(*, squared_distance: Real, noise_variance: Real, leng
     g = dim / 2 * xp.log1p(a**2 / (1 + 2 * a)) + x * a / ((1 + a) * (1 + 2 * a))
     # E K^2 (1 - exp(-g)), not (E K)^2 (exp(g) - 1): for far points the second is zero times infinity.
     value = xp.exp(-dim / 2 * xp.log1p(2 * a) - x / (1 + 2 * a)) * -xp.expm1(-g)
-    return surely(value, noise_variance >= 0, "jaxkern, Theorem A of amini2021 (Gaussian kernel)")
+    return surely(
+        value, noise_variance >= 0, "jaxkern, Theorem A of amini2021 (Gaussian kernel)"
+    )

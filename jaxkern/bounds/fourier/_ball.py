@@ -25,7 +25,12 @@ _SHARES = np.linspace(0.05, 0.95, 37).tolist()
 
 @formula
 def gradient(
-    *, frequency_energy: Real, distance: Real, dim: Real, num_frequencies: Real, as_printed: bool = False
+    *,
+    frequency_energy: Real,
+    distance: Real,
+    dim: Real,
+    num_frequencies: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound |grad Dhat^2| by (2 / t) sum |w_i|^2 times the distance.
 
@@ -45,12 +50,22 @@ def gradient(
     Source: chen2016, Lemma 5.1; claim chen2016:lem5.1.
     """
     if as_printed:
-        return surely(xp.sqrt(dim) * frequency_energy * distance, distance >= 0, "chen2016, Lemma 5.1 (printed)")
-    return surely(2 / num_frequencies * frequency_energy * distance, distance >= 0, "chen2016, Lemma 5.1 (corrected)")
+        return surely(
+            xp.sqrt(dim) * frequency_energy * distance,
+            distance >= 0,
+            "chen2016, Lemma 5.1 (printed)",
+        )
+    return surely(
+        2 / num_frequencies * frequency_energy * distance,
+        distance >= 0,
+        "chen2016, Lemma 5.1 (corrected)",
+    )
 
 
 @formula
-def lipschitz_squared(*, radius: Real, dim: Real, num_frequencies: Real, tau: Real) -> Bound:
+def lipschitz_squared(
+    *, radius: Real, dim: Real, num_frequencies: Real, tau: Real
+) -> Bound:
     """Bound the Lipschitz constant of Dhat^2 over differences of length <= radius by 2 radius |A|, A = sum w w' / t.
 
     And |A| <= (1 + (sqrt(dim) + sqrt(2 tau)) / sqrt(t))^2. The paper has O(radius t sqrt(dim) log n), from
@@ -68,7 +83,9 @@ def lipschitz_squared(*, radius: Real, dim: Real, num_frequencies: Real, tau: Re
     Source: chen2016, Corollary 5.1, corrected; claim chen2016:cor5.1.
     """
     root = 1 + (xp.sqrt(dim) + xp.sqrt(2 * tau)) / xp.sqrt(num_frequencies)
-    return fails(2 * radius * root**2, -tau, tau > 0, "chen2016, Corollary 5.1 (corrected)")
+    return fails(
+        2 * radius * root**2, -tau, tau > 0, "chen2016, Corollary 5.1 (corrected)"
+    )
 
 
 @formula
@@ -107,24 +124,43 @@ def ball(
     """
     given = (eps, num_frequencies, dim, diameter, tau, near, shell, reach)
     jax_dtype = next((v.dtype for v in given if isinstance(v, jax.Array)), None)
-    shells = shells_of(np if jax_dtype is None else jnp, jax_dtype or float, eps, diameter, shell, reach)
-    return of_shells(shells, eps, num_frequencies, dim, diameter, tau, near, shell, reach)
+    shells = shells_of(
+        np if jax_dtype is None else jnp,
+        jax_dtype or float,
+        eps,
+        diameter,
+        shell,
+        reach,
+    )
+    return of_shells(
+        shells, eps, num_frequencies, dim, diameter, tau, near, shell, reach
+    )
 
 
-def shells_of(xnp: Any, dtype: Any, eps: Real, diameter: Real, shell: Real, reach: Real) -> tuple[Any, ...]:
+def shells_of(
+    xnp: Any, dtype: Any, eps: Real, diameter: Real, shell: Real, reach: Real
+) -> tuple[Any, ...]:
     """Return the inner and outer radii of shells, the outermost a sphere, and what Chernoff's bound has in each.
 
     Their radii do not depend on the diameter, so that a larger ball hardly ever needs fewer frequencies.
     """
     logs = xp.log(xp.maximum(shell, 1 + 1e-6))
     powers = xnp.ceil(xnp.log(diameter) / logs) - 1 - xnp.arange(_SHELLS, dtype=dtype)
-    inner = xnp.concatenate([xnp.asarray(diameter, dtype)[None], xnp.exp(logs * powers)])
+    inner = xnp.concatenate(
+        [xnp.asarray(diameter, dtype)[None], xnp.exp(logs * powers)]
+    )
     error = inside(eps)
-    found = tails(xnp, ((1 + error) ** 2, (1 - error) ** 2), ((1 - xnp.clip(reach, 1e-6, 0.5)) * inner) ** 2)
+    found = tails(
+        xnp,
+        ((1 + error) ** 2, (1 - error) ** 2),
+        ((1 - xnp.clip(reach, 1e-6, 0.5)) * inner) ** 2,
+    )
     return inner, xnp.concatenate([inner[:1], inner[:-1]]), found
 
 
-@np.errstate(divide="ignore")  # where nothing of a neighbourhood is within reach the bound is infinite
+@np.errstate(
+    divide="ignore"
+)  # where nothing of a neighbourhood is within reach the bound is infinite
 def of_shells(
     shells: tuple[Any, ...],
     eps: Real,
@@ -138,17 +174,30 @@ def of_shells(
 ) -> Bound:
     """Return `ball` with the shells that belong to its eps, diameter, shell and reach."""
     inner, outer, found = shells
-    xnp, special = (np, scipy.special) if isinstance(inner, np.ndarray) else (jnp, jax.scipy.special)
+    xnp, special = (
+        (np, scipy.special)
+        if isinstance(inner, np.ndarray)
+        else (jnp, jax.scipy.special)
+    )
     error, share = inside(eps), inside(near)
     u, v = (1 + error) ** 2, (1 - error) ** 2
-    lowest = v + share * (1 - v)  # eigenvalues of A are between this and the next but one
-    squared = xp.minimum(12 / _extremes(d, t, tau)[1] ** 2 * (1 - v / lowest), 4 * share * (1 - 1 / u))
+    lowest = v + share * (
+        1 - v
+    )  # eigenvalues of A are between this and the next but one
+    squared = xp.minimum(
+        12 / _extremes(d, t, tau)[1] ** 2 * (1 - v / lowest), 4 * share * (1 - 1 / u)
+    )
     highest = u * (1 - squared / 4)
 
     def of_sphere(value: Any, z: Any) -> Any:
         half = (d - 1) / 2
         share = special.gammainc(xnp.maximum(half, 1e-9), z)
-        logs = math.log(math.pi) / 2 - special.gammaln(d / 2) + half * xnp.log(z) - xnp.log(share)
+        logs = (
+            math.log(math.pi) / 2
+            - special.gammaln(d / 2)
+            + half * xnp.log(z)
+            - xnp.log(share)
+        )
         return xnp.exp(xnp.minimum(logs - t * (value - 1 - xnp.log(value)) / 2, _MOST))
 
     failure = xp.exp(-tau) + of_sphere(highest, t * (highest - 1) / 2)
@@ -161,10 +210,28 @@ def of_shells(
         k = t * tilt * (highest + curve) / (-2 * xnp.expm1(-(least**2) / 2))
         x = xnp.minimum(within, xnp.sqrt((d / 2 + 1) / k))
         volume = d * xnp.log(outer + x) + xnp.log1p(-(((inner - x) / (outer + x)) ** d))
-        balls = d / 2 * xnp.log(k) - special.gammaln(d / 2 + 1) - xnp.log(special.gammainc(d / 2, k * x**2))
-        logs = -math.log(2) * (outer > inner).astype(inner.dtype) + volume + balls - t * rate
-        failure = failure + xnp.sum(xnp.where(outer**2 > squared, xnp.exp(xnp.minimum(logs, _MOST)), 0.0))
-    valid = (eps >= SMALLEST) & (eps < 1) & (tau > 0) & (near > 0) & (near < 1) & (shell > 1)
+        balls = (
+            d / 2 * xnp.log(k)
+            - special.gammaln(d / 2 + 1)
+            - xnp.log(special.gammainc(d / 2, k * x**2))
+        )
+        logs = (
+            -math.log(2) * (outer > inner).astype(inner.dtype)
+            + volume
+            + balls
+            - t * rate
+        )
+        failure = failure + xnp.sum(
+            xnp.where(outer**2 > squared, xnp.exp(xnp.minimum(logs, _MOST)), 0.0)
+        )
+    valid = (
+        (eps >= SMALLEST)
+        & (eps < 1)
+        & (tau > 0)
+        & (near > 0)
+        & (near < 1)
+        & (shell > 1)
+    )
     valid = valid & (reach > 0) & (reach <= 0.5) & (diameter > 0) & (d >= 1)
     valid = valid & (inner[-1] ** 2 <= squared) & (t < math.inf)
     if xnp is np:
@@ -192,11 +259,18 @@ def vanishing_ball(*, eps: Real, num_frequencies: Real, dim: Real, tau: Real) ->
     """
     b, longest = _extremes(dim, num_frequencies, tau)
     valid = (b < eps) & (eps < 1) & (tau > 0) & (num_frequencies < math.inf)
-    return fails(_near(eps, b, longest), math.log(3) - tau, valid, "jaxkern, Lemma 5.2 of chen2016")
+    return fails(
+        _near(eps, b, longest),
+        math.log(3) - tau,
+        valid,
+        "jaxkern, Lemma 5.2 of chen2016",
+    )
 
 
 @formula
-def ball_additive(*, eps: Real, num_frequencies: Real, dim: Real, diameter: Real, tau: Real) -> Bound:
+def ball_additive(
+    *, eps: Real, num_frequencies: Real, dim: Real, diameter: Real, tau: Real
+) -> Bound:
     """Bound |Khat - K| by eps for *all* differences of R^dim of length <= diameter, by a net of the best mesh.
 
     Parameters
@@ -216,9 +290,17 @@ def ball_additive(*, eps: Real, num_frequencies: Real, dim: Real, diameter: Real
     for share in _SHARES:
         mesh = eps * (1 - share) / (1 + b + math.exp(-0.5))
         points = dim * xp.log1p(2 * diameter / mesh)
-        net = xp.minimum(net, 2 * xp.exp(xp.minimum(points - num_frequencies * (share * eps) ** 2 / 2, _MOST)))
+        net = xp.minimum(
+            net,
+            2
+            * xp.exp(
+                xp.minimum(points - num_frequencies * (share * eps) ** 2 / 2, _MOST)
+            ),
+        )
     valid = (eps > 0) & (tau > 0) & (diameter > 0)
-    return fails(eps, xp.log(net + xp.exp(-tau)), valid, "jaxkern, Theorem D of chen2016")
+    return fails(
+        eps, xp.log(net + xp.exp(-tau)), valid, "jaxkern, Theorem D of chen2016"
+    )
 
 
 @formula
@@ -243,8 +325,12 @@ def dimension_limit(*, eps: Real, dim: Real, radius: Real) -> Bound:
     log_n = dim * xp.log(xp.maximum(radius / xp.sqrt(2 * xp.log(1 / error)), 1e-30))
     value = 1.0
     for k in range(1, 33):
-        power = xp.minimum(log_n, -2 * k * xp.log(2 * error))  # n / (1 + n x) >= min(n, 1 / x) / 2
-        value = xp.maximum(value, k / math.e * xp.exp((power - math.log(2.0)) / k) - k + 1)
+        power = xp.minimum(
+            log_n, -2 * k * xp.log(2 * error)
+        )  # n / (1 + n x) >= min(n, 1 / x) / 2
+        value = xp.maximum(
+            value, k / math.e * xp.exp((power - math.log(2.0)) / k) - k + 1
+        )
     valid = (eps > 0) & (eps < 0.25) & (log_n >= 0)
     return surely(value, valid, "chen2016, Lemma 6.1 (explicit)")
 

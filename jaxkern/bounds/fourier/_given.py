@@ -37,7 +37,11 @@ _STEPS = 6
 @formula
 @one_at_a_time
 def relative_distances_given(
-    *, eps: Real, num_frequencies: Real, squared_distances: Float[ArrayLike, " b"], pairs: Float[ArrayLike, " b"]
+    *,
+    eps: Real,
+    num_frequencies: Real,
+    squared_distances: Float[ArrayLike, " b"],
+    pairs: Float[ArrayLike, " b"],
 ) -> Bound:
     """Bound max |Dhat / D - 1| by eps over pairs of points, pairs[i] of which are at least so far apart.
 
@@ -65,8 +69,12 @@ def relative_distances_given(
     Source: Theorems E and F of docs/theory/chen2016.md; claims jaxkern:far-convex-order,
     jaxkern:relative-distances-given and jaxkern:relative-distances-given-pair.
     """
-    xp, (squared, counts) = _vectors(eps, num_frequencies, squared_distances=squared_distances, pairs=pairs)
-    return _bound(xp, eps, num_frequencies, squared, counts, _relative_rates(xp, eps, squared))
+    xp, (squared, counts) = _vectors(
+        eps, num_frequencies, squared_distances=squared_distances, pairs=pairs
+    )
+    return _bound(
+        xp, eps, num_frequencies, squared, counts, _relative_rates(xp, eps, squared)
+    )
 
 
 @formula
@@ -103,11 +111,17 @@ def kernel_values_given(
     upper = squared_distances if farthest is None else farthest
     vectors = dict(squared_distances=squared_distances, pairs=pairs, farthest=upper)
     xp, (squared, counts, upper) = _vectors(eps, num_frequencies, **vectors)
-    error = inside(eps, math.inf) / xp.maximum(-xp.expm1(-xp.maximum(upper, squared) / 2), _LEAST)
+    error = inside(eps, math.inf) / xp.maximum(
+        -xp.expm1(-xp.maximum(upper, squared) / 2), _LEAST
+    )
     rates = [rate for rate, *_ in tails(xp, (1 + error, 1 - error), squared)]
     total = xp.sum(counts * sum(xp.exp(-num_frequencies * rate) for rate in rates))
-    valid = (eps >= SMALLEST) & xp.all((squared >= 0) & (counts >= 0) & (upper >= squared))
-    return _of_total(xp, eps, total, valid, "jaxkern, Theorem F of chen2016, kernel values")
+    valid = (eps >= SMALLEST) & xp.all(
+        (squared >= 0) & (counts >= 0) & (upper >= squared)
+    )
+    return _of_total(
+        xp, eps, total, valid, "jaxkern, Theorem F of chen2016, kernel values"
+    )
 
 
 def certificate(
@@ -120,7 +134,12 @@ def certificate(
 
 
 def _bound(
-    xp: ModuleType, eps: Real, num_frequencies: Real, squared: Any, counts: Any, rates: tuple[Any, Any]
+    xp: ModuleType,
+    eps: Real,
+    num_frequencies: Real,
+    squared: Any,
+    counts: Any,
+    rates: tuple[Any, Any],
 ) -> Bound:
     sharp = stop_loss(eps, num_frequencies)
     failure = xp.minimum(sharp, sum(xp.exp(-num_frequencies * rate) for rate in rates))
@@ -137,11 +156,16 @@ def _of_total(xp: ModuleType, eps: Real, total: Any, valid: Any, source: str) ->
 
 def _vectors(*scalars: Real, **vectors: Any) -> tuple[ModuleType, list[Any]]:
     """Return the module of the arithmetic, and the vectors in it, which have one size."""
-    dtype = next((v.dtype for v in (*vectors.values(), *scalars) if isinstance(v, jax.Array)), None)
+    dtype = next(
+        (v.dtype for v in (*vectors.values(), *scalars) if isinstance(v, jax.Array)),
+        None,
+    )
     xp: ModuleType = np if dtype is None else jnp
     arrays = [xp.asarray(v, dtype or float) for v in vectors.values()]
     if any(v.ndim != 1 or v.shape != arrays[0].shape for v in arrays):
-        names, shapes = (" and ".join(words) for words in (vectors, [str(v.shape) for v in arrays]))
+        names, shapes = (
+            " and ".join(words) for words in (vectors, [str(v.shape) for v in arrays])
+        )
         raise ValueError(f"{names} must be vectors of one size, got shapes {shapes}")
     return xp, arrays
 
@@ -153,7 +177,9 @@ def _relative_rates(xp: ModuleType, eps: Real, squared: Any) -> tuple[Any, Any]:
     return above[0], below[0]
 
 
-def tails(xp: ModuleType, ratios: tuple[Any, Any], squared: Any) -> list[tuple[Any, Any, Any]]:
+def tails(
+    xp: ModuleType, ratios: tuple[Any, Any], squared: Any
+) -> list[tuple[Any, Any, Any]]:
     """Return for a ratio above 1 and one below, numbers or (b,), what Chernoff's bound has at every squared distance.
 
     That is its exponent I from below; a tilt s >= 0; and the exponent for that s, the logarithm of E exp(-+s Z) less
@@ -165,16 +191,24 @@ def tails(xp: ModuleType, ratios: tuple[Any, Any], squared: Any) -> list[tuple[A
     dtype = squared.dtype
     angle = 2 * math.pi / _NODES * np.arange(_NODES // 2 + 1)[None]
     turns = 2 * math.pi * np.arange(-10, 11)[:, None, None]
-    halved = np.where((angle == 0) | (angle == angle[0, -1]), 1.0, 2.0)  # both halves of the circle at once
+    halved = np.where(
+        (angle == 0) | (angle == angle[0, -1]), 1.0, 2.0
+    )  # both halves of the circle at once
     exact = 1 - np.cos(angle), np.log(halved / _NODES), (angle[None] + turns) ** 2 / 2
     X, logs, wound = (xp.asarray(v, dtype) for v in exact)
     square = xp.clip(squared, _NEAREST, _FARTHEST)[:, None]
-    weights = _log_sum(xp, -wound / square[None], 0)[0][0] + logs + xp.log(2 * math.pi / square) / 2
+    weights = (
+        _log_sum(xp, -wound / square[None], 0)[0][0]
+        + logs
+        + xp.log(2 * math.pi / square) / 2
+    )
     mean = -xp.expm1(-square / 2)
     tiny = float(xp.finfo(dtype).eps)
     found = []
     for given, sign in zip(ratios, (1.0, -1.0), strict=True):
-        ratio = xp.maximum(xp.broadcast_to(xp.asarray(given, dtype), squared.shape)[:, None], _LEAST)
+        ratio = xp.maximum(
+            xp.broadcast_to(xp.asarray(given, dtype), squared.shape)[:, None], _LEAST
+        )
         chi_square = (ratio - 1 - xp.log(ratio)) / 2
         best, s = 0 * mean, xp.abs(1 - 1 / ratio) / (2 * mean)
         for _ in range(_STEPS):

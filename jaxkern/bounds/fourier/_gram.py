@@ -7,7 +7,9 @@ from jaxkern.bounds.fourier._pair import LOG2, fails
 
 
 @formula
-def gram_spectral_shifted(*, eps: Real, num_features: Real, num_points: Real, as_printed: bool = False) -> Bound:
+def gram_spectral_shifted(
+    *, eps: Real, num_features: Real, num_points: Real, as_printed: bool = False
+) -> Bound:
     """Bound |G - Ghat|_2 / n by eps for shifted features: matrix Bernstein, 2 n exp(-eps^2 m / (2 + 4 eps / 3)).
 
     As printed the exponent is eps^2 m / (9 + 8 eps), from a weaker inequality and two triangle inequalities.
@@ -24,11 +26,18 @@ def gram_spectral_shifted(*, eps: Real, num_features: Real, num_points: Real, as
     """
     scale = 9 + 8 * eps if as_printed else 2 + 4 * eps / 3
     log_failure = xp.log(2 * num_points) - eps**2 * num_features / scale
-    return fails(eps, log_failure, eps > 0, "ghashami2016, Lemma 3.1" + note_of(as_printed, "constants corrected"))
+    return fails(
+        eps,
+        log_failure,
+        eps > 0,
+        "ghashami2016, Lemma 3.1" + note_of(as_printed, "constants corrected"),
+    )
 
 
 @formula
-def gram_spectral_paired(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
+def gram_spectral_paired(
+    *, eps: Real, num_frequencies: Real, num_points: Real
+) -> Bound:
     """Bound |G - Ghat|_2 / n by eps for paired features: 2 n exp(-eps^2 t / (1/2 + 2 eps / 3)).
 
     At equal numbers of features, m = 2 t, this is about half of what shifted features need.
@@ -43,7 +52,9 @@ def gram_spectral_paired(*, eps: Real, num_frequencies: Real, num_points: Real) 
 
     Source: ghashami2016, Lemma 3.1, for paired features; docs/theory/ghashami2016.md; claim jaxkern:gram-spectral.
     """
-    log_failure = xp.log(2 * num_points) - eps**2 * num_frequencies / (0.5 + 2 * eps / 3)
+    log_failure = xp.log(2 * num_points) - eps**2 * num_frequencies / (
+        0.5 + 2 * eps / 3
+    )
     return fails(eps, log_failure, eps > 0, "ghashami2016, Lemma 3.1 (paired features)")
 
 
@@ -69,7 +80,9 @@ def gram_spectral_paired_all_n(*, eps: Real, num_frequencies: Real) -> Bound:
 
 
 @formula
-def gram_frobenius_shifted(*, num_features: Real, tau: Real, variance: Real = 1.5) -> Bound:
+def gram_frobenius_shifted(
+    *, num_features: Real, tau: Real, variance: Real = 1.5
+) -> Bound:
     """Bound |G - Ghat|_F / n for shifted features by (sqrt(variance) + 2 sqrt(tau)) / sqrt(m), whatever n.
 
     Equivalently m = (sqrt(1.5) + 2 sqrt(log(1 / delta)))^2 / eps^2 features give an error of eps n.
@@ -91,7 +104,9 @@ def gram_frobenius_shifted(*, num_features: Real, tau: Real, variance: Real = 1.
 
 
 @formula
-def gram_frobenius_paired(*, num_frequencies: Real, tau: Real, variance: Real = 1.0) -> Bound:
+def gram_frobenius_paired(
+    *, num_frequencies: Real, tau: Real, variance: Real = 1.0
+) -> Bound:
     """Bound |G - Ghat|_F / n for paired features by (sqrt(variance) + sqrt(tau)) / sqrt(t), whatever n.
 
     Parameters
@@ -107,11 +122,15 @@ def gram_frobenius_paired(*, num_frequencies: Real, tau: Real, variance: Real = 
     Source: Theorem A of docs/theory/ghashami2016.md; claim jaxkern:gram-frobenius-paired.
     """
     value = (xp.sqrt(variance) + xp.sqrt(tau)) / xp.sqrt(num_frequencies)
-    return fails(value, -tau, tau > 0, "jaxkern, Theorem A of ghashami2016 (paired features)")
+    return fails(
+        value, -tau, tau > 0, "jaxkern, Theorem A of ghashami2016 (paired features)"
+    )
 
 
 @formula
-def gram_frobenius_paired_bernstein(*, eps: Real, num_frequencies: Real, variance: Real = 1.0) -> Bound:
+def gram_frobenius_paired_bernstein(
+    *, eps: Real, num_frequencies: Real, variance: Real = 1.0
+) -> Bound:
     """Bound |G - Ghat|_F / n by eps for paired features, whatever n: 2 exp(-eps^2 t / (2 v + 2 sqrt(2) eps / 3)).
 
     v is the variance. The smaller of the two bounds for small failure probabilities.
@@ -127,12 +146,16 @@ def gram_frobenius_paired_bernstein(*, eps: Real, num_frequencies: Real, varianc
 
     Source: Theorem B of docs/theory/ghashami2016.md; claim jaxkern:gram-frobenius-bernstein.
     """
-    log_failure = LOG2 - eps**2 * num_frequencies / (2 * variance + 2 * math.sqrt(2.0) * eps / 3)
+    log_failure = LOG2 - eps**2 * num_frequencies / (
+        2 * variance + 2 * math.sqrt(2.0) * eps / 3
+    )
     return fails(eps, log_failure, eps > 0, "jaxkern, Theorem B of ghashami2016")
 
 
 @formula
-def quadratic_form_shifted(*, eps: Real, num_features: Real, as_printed: bool = False) -> Bound:
+def quadratic_form_shifted(
+    *, eps: Real, num_features: Real, as_printed: bool = False
+) -> Bound:
     """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and shifted features: 2 exp(-.823 eps^2 m).
 
     .8231 for .823 would be false. As printed in the last line of its proof 2 exp(-2 eps^2 m), and false.
@@ -150,7 +173,12 @@ def quadratic_form_shifted(*, eps: Real, num_features: Real, as_printed: bool = 
     """
     factor = 2 if as_printed else 0.823
     log_failure = LOG2 - factor * eps**2 * num_features
-    return fails(eps, log_failure, eps > 0, "ghashami2016, Theorem 3.1" + note_of(as_printed, "corrected"))
+    return fails(
+        eps,
+        log_failure,
+        eps > 0,
+        "ghashami2016, Theorem 3.1" + note_of(as_printed, "corrected"),
+    )
 
 
 @formula
@@ -171,4 +199,6 @@ def quadratic_form_paired(*, eps: Real, num_frequencies: Real) -> Bound:
     jaxkern:quadratic-form-paired.
     """
     log_failure = LOG2 - 2 * eps**2 * num_frequencies
-    return fails(eps, log_failure, eps > 0, "ghashami2016, Theorem 3.1 (paired features)")
+    return fails(
+        eps, log_failure, eps > 0, "ghashami2016, Theorem 3.1 (paired features)"
+    )

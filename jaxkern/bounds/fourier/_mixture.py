@@ -47,11 +47,17 @@ def ball_matern(
     rare = gamma("gammainc", nu, nu / Q)
     mean = nu / (nu - 1) * gamma("gammaincc", nu - 1, nu / Q) + Q * rare
     power = xp.minimum(2.0, nu - 0.25)
-    log_moment = power * xp.log(nu) + gamma("gammaln", nu - power) - gamma("gammaln", nu)
+    log_moment = (
+        power * xp.log(nu) + gamma("gammaln", nu - power) - gamma("gammaln", nu)
+    )
     variance = Q ** (2 - power) * xp.exp(log_moment) / mean**2 - 1
     most = Q / mean
     means = xp.log((1 + x) ** 2 * most / (2 * x)) / xp.log(1 + x) + 2
-    failure = t * rare + 2 * means * xp.exp(-t * x**2 / (2 * (variance + most * x / 3))) + xp.exp(-tau)
+    failure = (
+        t * rare
+        + 2 * means * xp.exp(-t * x**2 / (2 * (variance + most * x / 3)))
+        + xp.exp(-tau)
+    )
 
     low, high = xp.sqrt(mean * (nu - 1) / nu * (1 - x) / (1 + x)), 1 + x
     left = xp.minimum((1 + eps) / high - 1, 1 - (1 - eps) / low)
@@ -66,7 +72,9 @@ def ball_matern(
     upper, lower = 1 - (longest / (1 + error)) ** 2, 1 - ((1 - error) / shortest) ** 2
     start = xp.sqrt(xp.minimum(4 * upper, 12 * lower / square) / Q)
     ratio = xp.maximum(shell, 1 + 1e-6)
-    shells = xp.log(xp.maximum(xp.minimum(diameter, 1.0) / start, 1.0)) / xp.log(ratio) + 1
+    shells = (
+        xp.log(xp.maximum(xp.minimum(diameter, 1.0) / start, 1.0)) / xp.log(ratio) + 1
+    )
     nets: tuple[Any, ...] = (
         dim * xp.log(1 + 2 / mesh),
         dim * xp.log(1 + 2 * xp.maximum(diameter, 1.0) / step),
@@ -76,6 +84,22 @@ def ball_matern(
         exponent = t * (1 - x) / most * (y - 1 - xp.log(y)) / 2
         for net in nets:
             failure = failure + xp.exp(xp.minimum(net - exponent, _MOST))
-    valid = (eps < 1) & (left > 0) & (nu > 1) & (correlation > 0) & (correlation < 1) & (diameter > 0) & (tau > 0)
-    valid = valid & (Q > 0) & (scales > 0) & (scales < 1) & (inner > 0) & (inner < 1) & (shell > 1)
+    valid = (
+        (eps < 1)
+        & (left > 0)
+        & (nu > 1)
+        & (correlation > 0)
+        & (correlation < 1)
+        & (diameter > 0)
+        & (tau > 0)
+    )
+    valid = (
+        valid
+        & (Q > 0)
+        & (scales > 0)
+        & (scales < 1)
+        & (inner > 0)
+        & (inner < 1)
+        & (shell > 1)
+    )
     return fails(eps, xp.log(failure), valid, "jaxkern, Theorem M of chen2016")

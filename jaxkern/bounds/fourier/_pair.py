@@ -12,7 +12,9 @@ LOG2 = math.log(2.0)
 
 
 @formula
-def kernel_value(*, eps: Real, num_frequencies: Real, as_printed: bool = False) -> Bound:
+def kernel_value(
+    *, eps: Real, num_frequencies: Real, as_printed: bool = False
+) -> Bound:
     """Bound |K(x, y) - Khat(x, y)| by eps for one pair, with probability 1 - 2 exp(-t eps^2 / 2).
 
     As printed the terms are said to lie in [-2, 2], which gives 1 - 2 exp(-t eps^2 / 8); they lie in [-1, 1].
@@ -29,12 +31,24 @@ def kernel_value(*, eps: Real, num_frequencies: Real, as_printed: bool = False) 
     """
     if as_printed:
         log_failure = LOG2 - num_frequencies * eps**2 / 8
-        return fails(eps, log_failure, (eps > 0) & (eps < 0.5), "chen2016, Corollary 2.2 (printed)")
-    return fails(eps, LOG2 - num_frequencies * eps**2 / 2, eps > 0, "chen2016, Corollary 2.2 (range corrected)")
+        return fails(
+            eps,
+            log_failure,
+            (eps > 0) & (eps < 0.5),
+            "chen2016, Corollary 2.2 (printed)",
+        )
+    return fails(
+        eps,
+        LOG2 - num_frequencies * eps**2 / 2,
+        eps > 0,
+        "chen2016, Corollary 2.2 (range corrected)",
+    )
 
 
 @formula
-def far_distance(*, eps: Real, num_frequencies: Real, distance: Real, as_printed: bool = False) -> Bound:
+def far_distance(
+    *, eps: Real, num_frequencies: Real, distance: Real, as_printed: bool = False
+) -> Bound:
     """Bound |Dhat / D - 1| by eps for one pair at distance >= 1: an additive error of K is a relative one of D.
 
     As printed the proof asks for |K - Khat| <= eps / 4, whose probability is `kernel_value(eps=eps / 4)` as printed.
@@ -52,7 +66,12 @@ def far_distance(*, eps: Real, num_frequencies: Real, distance: Real, as_printed
     """
     if as_printed:
         valid = (eps > 0) & (eps < 0.1) & (distance >= 1)
-        return fails(eps, LOG2 - num_frequencies * eps**2 / 128, valid, "chen2016, Lemma 2.2 (printed)")
+        return fails(
+            eps,
+            LOG2 - num_frequencies * eps**2 / 128,
+            valid,
+            "chen2016, Lemma 2.2 (printed)",
+        )
     valid = (eps > 0) & (eps < 1) & (distance >= 1)
     log_failure = LOG2 - num_frequencies * (FARTHEST**2 / 2 * eps) ** 2 / 2
     return fails(eps, log_failure, valid, "chen2016, Lemma 2.2 (constants corrected)")
@@ -90,11 +109,15 @@ def squared_distance_lower(*, eps: Real, distance: Real) -> Bound:
 
     Source: chen2016, (3); claim chen2016:eq3.
     """
-    return surely((1 - eps) * distance**2, distance <= 2 * xp.sqrt(eps), "chen2016, (3)")
+    return surely(
+        (1 - eps) * distance**2, distance <= 2 * xp.sqrt(eps), "chen2016, (3)"
+    )
 
 
 @formula
-def ratio_upper(*, second_moment: Real, distance: Real, as_printed: bool = False) -> Bound:
+def ratio_upper(
+    *, second_moment: Real, distance: Real, as_printed: bool = False
+) -> Bound:
     """Bound Dhat^2 / D^2 by S2 / (1 - r^2 / 4).
 
     As printed the denominator is 1 - r^2 / 2, and all |w| r <= 1 is assumed; the assumption is not needed.
@@ -111,8 +134,16 @@ def ratio_upper(*, second_moment: Real, distance: Real, as_printed: bool = False
     Source: chen2016, (4), left; claim chen2016:eq4.
     """
     if as_printed:
-        return surely(second_moment / (1 - distance**2 / 2), distance <= 1, "chen2016, (4), left (printed)")
-    return surely(second_moment / (1 - distance**2 / 4), distance < 2, "chen2016, (4), left (sharper)")
+        return surely(
+            second_moment / (1 - distance**2 / 2),
+            distance <= 1,
+            "chen2016, (4), left (printed)",
+        )
+    return surely(
+        second_moment / (1 - distance**2 / 4),
+        distance < 2,
+        "chen2016, (4), left (sharper)",
+    )
 
 
 @formula
@@ -129,11 +160,17 @@ def ratio_lower(*, second_moment: Real, fourth_moment: Real, distance: Real) -> 
 
     Source: chen2016, (4), right; claim chen2016:eq4.
     """
-    return surely(second_moment - distance**2 / 12 * fourth_moment, distance >= 0, "chen2016, (4), right")
+    return surely(
+        second_moment - distance**2 / 12 * fourth_moment,
+        distance >= 0,
+        "chen2016, (4), right",
+    )
 
 
 @formula
-def chi_square_mean(*, eps: Real, num_frequencies: Real, as_printed: bool = False) -> Bound:
+def chi_square_mean(
+    *, eps: Real, num_frequencies: Real, as_printed: bool = False
+) -> Bound:
     """Bound |chi2_t / t - 1| by eps, by the exact exponents of the two tails.
 
     The probability is 1 - exp(-t (eps - log(1 + eps)) / 2) - exp(-t (-eps - log(1 - eps)) / 2). As printed:
@@ -151,7 +188,12 @@ def chi_square_mean(*, eps: Real, num_frequencies: Real, as_printed: bool = Fals
     """
     valid = (eps > 0) & (eps < 1)
     if as_printed:
-        return fails(eps, LOG2 - num_frequencies * eps**2 / 8, valid, "chen2016, Lemma 3.2 (printed)")
+        return fails(
+            eps,
+            LOG2 - num_frequencies * eps**2 / 8,
+            valid,
+            "chen2016, Lemma 3.2 (printed)",
+        )
     log_failure = log_chernoff(num_frequencies, 1 + eps, 1 - eps)
     return fails(eps, log_failure, valid, "chen2016, Lemma 3.2 (exact exponents)")
 
@@ -177,11 +219,17 @@ def log_mgf(*, s: Real, distance: Real, as_printed: bool = False) -> Bound:
         valid = (s >= 0) & (2 * s * distance**2 < 1) & (distance <= 1)
         return surely(s**2 * distance**4 / 4, valid, "chen2016, Lemma 4.1 (printed)")
     half = s * (1 - xp.exp(-(distance**2) / 2))
-    return surely(-xp.log(xp.maximum(1 - 2 * half, 1e-30)) / 2 - half, 2 * half < 1, "chen2016, Lemma 4.1 (corrected)")
+    return surely(
+        -xp.log(xp.maximum(1 - 2 * half, 1e-30)) / 2 - half,
+        2 * half < 1,
+        "chen2016, Lemma 4.1 (corrected)",
+    )
 
 
 @formula
-def sub_exponential(*, eps: Real, mean: Real, p: Real, q: Real, num_frequencies: Real) -> Bound:
+def sub_exponential(
+    *, eps: Real, mean: Real, p: Real, q: Real, num_frequencies: Real
+) -> Bound:
     """Bound the relative deviation of a mean of t copies by eps, given log M(s) <= s^2 p / 2 for |s| <= 1 / q.
 
     The probability is 1 - 2 exp(-t min(eps^2 mean^2 / (2 p), eps mean / (2 q))). The paper asks for the hypothesis on
@@ -204,7 +252,9 @@ def sub_exponential(*, eps: Real, mean: Real, p: Real, q: Real, num_frequencies:
 
 
 @formula
-def near_distance(*, eps: Real, num_frequencies: Real, distance: Real, as_printed: bool = False) -> Bound:
+def near_distance(
+    *, eps: Real, num_frequencies: Real, distance: Real, as_printed: bool = False
+) -> Bound:
     """Bound |Dhat / D - 1| by eps for one pair: `relative_distances` for two points, at any distance.
 
     As printed, for distance <= 1, the proof has 1 - 2 exp(-t eps^2 D^4 / (6 distance^4)). The statement holds, though
@@ -224,7 +274,9 @@ def near_distance(*, eps: Real, num_frequencies: Real, distance: Real, as_printe
     if as_printed:
         squared = 2 - 2 * xp.exp(-(distance**2) / 2)
         log_failure = LOG2 - num_frequencies * eps**2 * (squared / distance**2) ** 2 / 6
-        return fails(eps, log_failure, valid & (distance <= 1), "chen2016, Lemma 4.2 (printed)")
+        return fails(
+            eps, log_failure, valid & (distance <= 1), "chen2016, Lemma 4.2 (printed)"
+        )
     log_failure = log_chernoff(num_frequencies, (1 + eps) ** 2, (1 - eps) ** 2)
     return fails(eps, log_failure, valid, "chen2016, Lemma 4.2 (exact exponents)")
 
@@ -262,7 +314,9 @@ def log_chernoff(t: Real, u: Real, v: Real) -> Any:
     """
     u, v = xp.maximum(u, 1e-30), xp.maximum(v, 1e-30)
     above, below = -t * (u - 1 - xp.log(u)) / 2, -t * (v - 1 - xp.log(v)) / 2
-    larger = xp.maximum(xp.maximum(above, below), -1e30)  # a difference of infinities is no number
+    larger = xp.maximum(
+        xp.maximum(above, below), -1e30
+    )  # a difference of infinities is no number
     return larger + xp.log(xp.exp(above - larger) + xp.exp(below - larger))
 
 

@@ -53,7 +53,12 @@ def kernel_values_shifted(*, eps: Real, num_features: Real, num_points: Real) ->
     Source: ghashami2016, Section 1.1 (which names no constant), made explicit; claim ghashami2016:features-entries.
     """
     log_failure = xp.log(num_points * (num_points + 1)) - num_features * eps**2 / 8
-    return fails(eps, log_failure, eps > 0, "ghashami2016, Section 1.1 (random features, n points)")
+    return fails(
+        eps,
+        log_failure,
+        eps > 0,
+        "ghashami2016, Section 1.1 (random features, n points)",
+    )
 
 
 @formula
@@ -76,15 +81,27 @@ def success_limit(*, eps: Real, num_frequencies: Real, num_points: Real) -> Boun
     Source: chen2016, Theorem 3.1 (which names no constant), made explicit; claim chen2016:thm3.1.
     """
     half = num_frequencies / 2
-    within = 1 - _upper_gamma(half, half * (1 + eps) ** 2) - _lower_gamma(half, half * (1 - eps) ** 2)
+    within = (
+        1
+        - _upper_gamma(half, half * (1 + eps) ** 2)
+        - _lower_gamma(half, half * (1 - eps) ** 2)
+    )
     valid = (eps > 0) & (eps < 1) & (num_points >= 2)
-    valid = valid & (num_frequencies < math.inf)  # where the gamma functions are not known
-    return surely(xp.exp(num_points / 2 * xp.log(xp.maximum(within, 1e-30))), valid, "chen2016, Theorem 3.1 (explicit)")
+    valid = valid & (
+        num_frequencies < math.inf
+    )  # where the gamma functions are not known
+    return surely(
+        xp.exp(num_points / 2 * xp.log(xp.maximum(within, 1e-30))),
+        valid,
+        "chen2016, Theorem 3.1 (explicit)",
+    )
 
 
 @formula
 @one_at_a_time
-def simplex_success_limit(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
+def simplex_success_limit(
+    *, eps: Real, num_frequencies: Real, num_points: Real
+) -> Bound:
     """Bound the probability that |Dhat / D - 1| <= eps for all pairs of a regular simplex that shrinks to a point.
 
     With N = n (n - 1) / 2, p the probability that chi2_t / t leaves [(1 - eps)^2, (1 + eps)^2], and p2 that two pairs
@@ -106,10 +123,16 @@ def simplex_success_limit(*, eps: Real, num_frequencies: Real, num_points: Real)
 
     Source: Theorem G of docs/theory/chen2016.md; claim jaxkern:simplex-success.
     """
-    half, error, n = xp.minimum(xp.maximum(num_frequencies / 2, 0.5), 1e15), inside(eps), num_points
+    half, error, n = (
+        xp.minimum(xp.maximum(num_frequencies / 2, 0.5), 1e15),
+        inside(eps),
+        num_points,
+    )
     p = xp.maximum(_outside(half, half, error, 1.0), 1e-30)
     both = xp.minimum(_both_outside(half, error) / p, 1.0)
-    value = 1 - n * (n - 1) / 2 * p / (1 + (n - 2) * (n - 3) / 2 * p + 2 * (n - 2) * both)
+    value = 1 - n * (n - 1) / 2 * p / (
+        1 + (n - 2) * (n - 3) / 2 * p + 2 * (n - 2) * both
+    )
     valid = (eps > 0) & (eps < 1) & (num_points >= 2) & (num_frequencies < math.inf)
     return surely(value, valid, "jaxkern, Theorem G of chen2016")
 
@@ -117,7 +140,9 @@ def simplex_success_limit(*, eps: Real, num_frequencies: Real, num_points: Real)
 def _outside(above: Any, below: Any, eps: Real, unit: float, half: Any = None) -> Any:
     """Return P(unit chi2 >= t (1 + eps)^2) + P(unit chi2 <= t (1 - eps)^2) for chi2 of 2 above and 2 below degrees."""
     half = above if half is None else half
-    return _upper_gamma(above, half * (1 + eps) ** 2 / unit) + _lower_gamma(below, half * (1 - eps) ** 2 / unit)
+    return _upper_gamma(above, half * (1 + eps) ** 2 / unit) + _lower_gamma(
+        below, half * (1 - eps) ** 2 / unit
+    )
 
 
 def _both_outside(half: Real, eps: Real) -> Any:
@@ -126,7 +151,10 @@ def _both_outside(half: Real, eps: Real) -> Any:
     It is the mean of q^2 over a negative binomial J, and q the probability that 3/4 chi2 of t + 2 J degrees does.
     """
     given = [v.dtype for v in (half, eps) if isinstance(v, jax.Array)]
-    exact, dtype = not given, next((d for d in given if d.itemsize > 2), jnp.float32) if given else float
+    exact, dtype = (
+        not given,
+        next((d for d in given if d.itemsize > 2), jnp.float32) if given else float,
+    )
     xnp, special = (np, scipy.special) if exact else (jnp, jax.scipy.special)
     half, eps = (v if exact else jnp.asarray(v, dtype) for v in (half, eps))
     spread = xp.sqrt(half) * (2 / 3)
@@ -136,20 +164,30 @@ def _both_outside(half: Real, eps: Real) -> Any:
     high = low + step - 1
 
     def weight(j: Any) -> Any:
-        logs = special.gammaln(half + j) - special.gammaln(half) - special.gammaln(j + 1)
+        logs = (
+            special.gammaln(half + j) - special.gammaln(half) - special.gammaln(j + 1)
+        )
         return xnp.exp(logs + half * math.log(0.75) - j * math.log(4))
 
     # Weights rise up to the mode and fall from there on. Those before and after are below a geometric series.
     largest = weight(xnp.clip(xnp.floor((half - 4) / 3) + 1, low, high))
-    total = step * xnp.sum(largest * _outside(half + high, half + low, eps, 0.75, half) ** 2)
+    total = step * xnp.sum(
+        largest * _outside(half + high, half + low, eps, 0.75, half) ** 2
+    )
     after = xnp.maximum((half + high[-1]) / (high[-1] + 1), 1.0) / 4
     before = 4 * first / xp.maximum(half + first - 1, 0.5)
-    total = total + weight(high[-1]) * after / (1 - after) + weight(low[0]) * before / (1 - before)
+    total = (
+        total
+        + weight(high[-1]) * after / (1 - after)
+        + weight(low[0]) * before / (1 - before)
+    )
     return float(total) if exact else total.astype(given[0])
 
 
 @formula
-def relative_distances_closed_form(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
+def relative_distances_closed_form(
+    *, eps: Real, num_frequencies: Real, num_points: Real
+) -> Bound:
     """Bound max |Dhat / D - 1| over all pairs by eps, for t >= log(2 N / delta) / (eps^2 (1 - eps / 2)^2).
 
     N is the number of pairs. `relative_distances` is sharper, and `relative_distances_sharp` more so.
@@ -166,7 +204,9 @@ def relative_distances_closed_form(*, eps: Real, num_frequencies: Real, num_poin
     `relative_distances` implies it, which the claim chen2016:thm4.1 checks.
     """
     log_failure = LOG2 - num_frequencies * (eps * (1 - eps / 2)) ** 2
-    return _all_pairs(eps, num_points, log_failure, "chen2016, Theorem 4.1 (explicit, closed form)")
+    return _all_pairs(
+        eps, num_points, log_failure, "chen2016, Theorem 4.1 (explicit, closed form)"
+    )
 
 
 @formula
@@ -192,7 +232,9 @@ def relative_distances(*, eps: Real, num_frequencies: Real, num_points: Real) ->
 
 
 @formula
-def relative_distances_sharp(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
+def relative_distances_sharp(
+    *, eps: Real, num_frequencies: Real, num_points: Real
+) -> Bound:
     """Bound max |Dhat / D - 1| over all pairs of n points by eps, at a loss of about a factor e to chi2_t / t.
 
     A convex order bounds the tails of Z = Dhat^2 / D^2 by those means of Y = chi2_t / t: for every c < u,
@@ -222,15 +264,21 @@ def stop_loss(eps: Real, t: Real) -> Any:
     half, error = t / 2, inside(eps)
     u, v = (1 + error) ** 2, (1 - error) ** 2
     c = xp.maximum(u - 2 * u / (t * (u - 1)), 0.0)
-    above = (_upper_gamma(half + 1, half * c) - c * _upper_gamma(half, half * c)) / (u - c)
+    above = (_upper_gamma(half + 1, half * c) - c * _upper_gamma(half, half * c)) / (
+        u - c
+    )
     c = v + 2 * v / (t * (1 - v))
-    return above + (c * _lower_gamma(half, half * c) - _lower_gamma(half + 1, half * c)) / (c - v)
+    return above + (
+        c * _lower_gamma(half, half * c) - _lower_gamma(half + 1, half * c)
+    ) / (c - v)
 
 
 def _all_pairs(eps: Real, num_points: Real, log_failure: Real, source: str) -> Bound:
     """Return the bound eps with the failure probability of a pair times the number of pairs."""
     valid = (eps > 0) & (eps < 1) & (num_points >= 1)
-    return fails(eps, xp.log(num_points * (num_points - 1) / 2) + log_failure, valid, source)
+    return fails(
+        eps, xp.log(num_points * (num_points - 1) / 2) + log_failure, valid, source
+    )
 
 
 def gamma(name: str, *given: Real) -> Any:

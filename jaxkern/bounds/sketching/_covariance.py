@@ -18,7 +18,12 @@ KOLTCHINSKII_LOUNICI_LOWER = 3.505
 
 @formula
 def gaussian_covariance(
-    *, op_norm: Real, rank: Real, n: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI
+    *,
+    op_norm: Real,
+    rank: Real,
+    n: Real,
+    tau: Real,
+    constant: Real = KOLTCHINSKII_LOUNICI,
 ) -> Bound:
     """Bound |Sigma_hat - Sigma|_op for n draws from N(0, Sigma) by C |Sigma| (sqrt(r) + sqrt(tau)) / sqrt(n).
 
@@ -40,7 +45,9 @@ def gaussian_covariance(
 
 
 @formula
-def hilbert_mean(*, theta: Real, scale: Real, n: Real, tau: Real, as_printed: bool = False) -> Bound:
+def hilbert_mean(
+    *, theta: Real, scale: Real, n: Real, tau: Real, as_printed: bool = False
+) -> Bound:
     """Bound |(xi_1 + ... + xi_n) / n| by sqrt(2 theta^2 tau / n) + B tau / n, xi_i in a Hilbert space (B is `scale`).
 
     The xi_i are independent copies of a centred xi with E |xi|^m <= (m! / 2) theta^2 B^(m - 2) for every m >= 2; for
@@ -58,9 +65,18 @@ def hilbert_mean(*, theta: Real, scale: Real, n: Real, tau: Real, as_printed: bo
 
     Source: kpotufe2020, Theorem C.2; Proposition H of docs/theory/kpotufe2020.md.
     """
-    value = xp.sqrt(2 * theta * theta * tau / n) + (2 if as_printed else 1) * scale * tau / n
+    value = (
+        xp.sqrt(2 * theta * theta * tau / n)
+        + (2 if as_printed else 1) * scale * tau / n
+    )
     valid = (tau > 0) & (n >= 1)
-    return fails(value, 2, tau, valid, "kpotufe2020, Theorem C.2" + (" (printed)" if as_printed else ""))
+    return fails(
+        value,
+        2,
+        tau,
+        valid,
+        "kpotufe2020, Theorem C.2" + (" (printed)" if as_printed else ""),
+    )
 
 
 @formula
@@ -83,7 +99,9 @@ def covariance_deviation(*, kappa: Real, trace: Real, n: Real, tau: Real) -> Bou
 
 
 @formula
-def covariance_deviation_bernstein(*, kappa: Real, trace: Real, n: Real, tau: Real) -> Bound:
+def covariance_deviation_bernstein(
+    *, kappa: Real, trace: Real, n: Real, tau: Real
+) -> Bound:
     """Bound |Sigma_n - Sigma|_HS by sqrt(2 kappa tr(Sigma) tau / n) + 4 kappa tau / n, for every n >= 1.
 
     It is what Bernstein's inequality gives before it is simplified to Lemma B.2: never larger under the condition of
@@ -105,7 +123,9 @@ def covariance_deviation_bernstein(*, kappa: Real, trace: Real, n: Real, tau: Re
 
 
 @formula
-def covariance_deviation_sharp(*, kappa: Real, trace: Real, hs_norm: Real, n: Real, tau: Real) -> Bound:
+def covariance_deviation_sharp(
+    *, kappa: Real, trace: Real, hs_norm: Real, n: Real, tau: Real
+) -> Bound:
     """Bound |Sigma_n - Sigma|_HS by sqrt(2 (kappa tr Sigma - h^2) tau / n) + sqrt(kappa^2 + h^2) tau / (3 n).
 
     Never larger than `covariance_deviation_bernstein`; its second term is at least eight times smaller.
@@ -128,7 +148,14 @@ def covariance_deviation_sharp(*, kappa: Real, trace: Real, hs_norm: Real, n: Re
 
 @formula
 def covariance_deviation_operator(
-    *, kappa: Real, op_norm: Real, trace: Real, hs_norm: Real, n: Real, tau: Real, centered: bool = False
+    *,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    hs_norm: Real,
+    n: Real,
+    tau: Real,
+    centered: bool = False,
 ) -> Bound:
     """Bound |Sigma_n - Sigma|_op by sqrt(2 v y / n) + kappa y / (3 n), whose dimension enters by its logarithm.
 
@@ -157,7 +184,9 @@ def covariance_deviation_operator(
 
 
 @formula
-def cube_deviation(*, kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Real) -> Bound:
+def cube_deviation(
+    *, kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Real
+) -> Bound:
     """Bound |Sigma_n^3 - Sigma^3|_op by 28 S^2 sqrt(2 kappa tr(Sigma) tau / n).
 
     Parameters
@@ -172,7 +201,9 @@ def cube_deviation(*, kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Rea
     Source: kpotufe2020, (7) (which prints Sigma_n^3 - Sigma_n^3); claim kpotufe2020:eq7.
     """
     value = 28 * op_norm**2 * xp.sqrt(2 * kappa * trace * tau / n)
-    return fails(value, 2, tau, enough(kappa, op_norm, trace, n, tau, 32.0), "kpotufe2020, (7)")
+    return fails(
+        value, 2, tau, enough(kappa, op_norm, trace, n, tau, 32.0), "kpotufe2020, (7)"
+    )
 
 
 @formula
@@ -210,18 +241,26 @@ def cube_trace(
 
 def fails(value: Any, times: int, tau: Real, valid: Any, source: str) -> Bound:
     """Return a bound that fails with probability times exp(-tau)."""
-    return Bound(value, 1 - times * xp.exp(-tau), valid, source, exponent=tau - math.log(times))
+    return Bound(
+        value, 1 - times * xp.exp(-tau), valid, source, exponent=tau - math.log(times)
+    )
 
 
 def sharp(kappa: Real, trace: Real, hs_norm: Real, n: Real, tau: Real) -> Any:
     """Return the bound of `covariance_deviation_sharp`."""
     variance = xp.maximum(kappa * trace - hs_norm**2, 0.0)
-    return xp.sqrt(2 * variance * tau / n) + xp.sqrt(kappa**2 + hs_norm**2) * tau / (3 * n)
+    return xp.sqrt(2 * variance * tau / n) + xp.sqrt(kappa**2 + hs_norm**2) * tau / (
+        3 * n
+    )
 
 
-def one_sided(kappa: Real, op_norm: Real, trace: Real, hs_norm: Real, n: Real, tau: Real) -> tuple[Any, Any]:
+def one_sided(
+    kappa: Real, op_norm: Real, trace: Real, hs_norm: Real, n: Real, tau: Real
+) -> tuple[Any, Any]:
     """Return what the largest eigenvalues of Sigma_n - Sigma and of its negative are at most, by Proposition F."""
-    variance = xp.maximum(op_norm * (kappa - op_norm), 1e-15 * kappa * op_norm)  # a larger one does as well
+    variance = xp.maximum(
+        op_norm * (kappa - op_norm), 1e-15 * kappa * op_norm
+    )  # a larger one does as well
     dimension = xp.maximum((kappa * trace - hs_norm**2) / variance, 1.0)
     y = xp.maximum(tau + xp.log(dimension), 1.26)
     root = xp.sqrt(2 * variance * y / n)
@@ -233,6 +272,8 @@ def mean_square(kappa: Real, trace: Real, n: Real, tau: Real) -> Any:
     return (xp.sqrt(2 * trace * tau / n) + xp.sqrt(kappa) * tau / (3 * n)) ** 2
 
 
-def enough(kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Real, factor: float) -> Any:
+def enough(
+    kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Real, factor: float
+) -> Any:
     """Return whether tau > 0 and n >= factor kappa s tau / S, with room for the rounding of a size computed from it."""
     return (tau > 0) & (n >= factor * kappa * trace * tau / op_norm**2 * (1 - 1e-12))

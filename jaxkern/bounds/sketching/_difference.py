@@ -7,7 +7,9 @@ from jaxkern.bounds.sketching._covariance import enough, fails
 
 
 @formula
-def weak_difference_given(*, energy: Real, d: Real, tau: Real, as_printed: bool = False) -> Bound:
+def weak_difference_given(
+    *, energy: Real, d: Real, tau: Real, as_printed: bool = False
+) -> Bound:
     """Bound |<alpha, V^T S f> - <alpha, Theta f>| given the sample, for unit alpha, by sqrt(2 tau energy / d).
 
     V and Theta are independent. As printed the probability is 1 - 2 exp(-tau), which holds.
@@ -30,7 +32,14 @@ def weak_difference_given(*, energy: Real, d: Real, tau: Real, as_printed: bool 
 
 @formula
 def weak_difference(
-    *, kappa: Real, op_norm: Real, trace: Real, n: Real, d: Real, tau: Real, as_printed: bool = False
+    *,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound |<alpha, V^T S f> - <alpha, Theta f>| for fixed unit alpha and f and *independent* V and Theta.
 
@@ -51,8 +60,12 @@ def weak_difference(
     Source: kpotufe2020, Theorem 2; claim kpotufe2020:thm2.
     """
     if as_printed:
-        value = 16 * xp.sqrt(2 * tau) * xp.maximum(op_norm**1.5, op_norm**1.25) / xp.sqrt(d)
-        valid = (tau > 0) & (n >= kappa * trace / op_norm * tau * xp.maximum(32 / op_norm, 1.0))
+        value = (
+            16 * xp.sqrt(2 * tau) * xp.maximum(op_norm**1.5, op_norm**1.25) / xp.sqrt(d)
+        )
+        valid = (tau > 0) & (
+            n >= kappa * trace / op_norm * tau * xp.maximum(32 / op_norm, 1.0)
+        )
         return fails(value, 4, tau, valid, "kpotufe2020, Theorem 2 (printed)")
     value = 3 * xp.sqrt(2 * tau) * op_norm**1.5 / xp.sqrt(d)
     valid = enough(kappa, op_norm, trace, n, tau, 32.0)
@@ -60,7 +73,9 @@ def weak_difference(
 
 
 @formula
-def weak_difference_coupled(*, kappa: Real, op_norm: Real, trace: Real, n: Real, d: Real, tau: Real) -> Bound:
+def weak_difference_coupled(
+    *, kappa: Real, op_norm: Real, trace: Real, n: Real, d: Real, tau: Real
+) -> Bound:
     """Bound |<alpha, V^T S f> - <alpha, Theta f>| for unit alpha and f when both operators share their Gaussians.
 
     With v_i = Sigma^(3/2) g_i and S* vhat_i / n = Sigma_n^(3/2) g_i the difference is at most
@@ -76,13 +91,24 @@ def weak_difference_coupled(*, kappa: Real, op_norm: Real, trace: Real, n: Real,
 
     Source: Theorem D of docs/theory/kpotufe2020.md, what Theorem 2 means to say; claim kpotufe2020:thm2, corrected.
     """
-    value = 12 * math.sqrt(2.0) * tau * op_norm * xp.sqrt(kappa * trace / op_norm / (n * d))
+    value = (
+        12 * math.sqrt(2.0) * tau * op_norm * xp.sqrt(kappa * trace / op_norm / (n * d))
+    )
     valid = enough(kappa, op_norm, trace, n, tau, 32.0)
     return fails(value, 3, tau, valid, "kpotufe2020, Theorem 2 (coupled)")
 
 
 @formula
-def law_distance(*, kappa: Real, op_norm: Real, trace: Real, hs_norm: Real, energy: Real, n: Real, d: Real) -> Bound:
+def law_distance(
+    *,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    hs_norm: Real,
+    energy: Real,
+    n: Real,
+    d: Real,
+) -> Bound:
     """Bound the Wasserstein-2 distance between the laws of V^T S f and Theta f, for a unit f: it is of the order 1 / n.
 
     With v = kappa tr Sigma - |Sigma|_HS^2, E = <f, Sigma^3 f> and w = 3 v^2 / n^2 + (kappa^2 + |Sigma|_HS^2) v / n^3 it
@@ -103,5 +129,7 @@ def law_distance(*, kappa: Real, op_norm: Real, trace: Real, hs_norm: Real, ener
     bias = 3 * op_norm**2 * (kappa - op_norm) / n + kappa**2 * op_norm / n**2
     variance = xp.maximum(kappa * trace - hs_norm**2, 0.0)
     fourth = 3 * variance**2 / n**2 + (kappa**2 + hs_norm**2) * variance / n**3
-    value = (bias + 18.9 * kappa**4 * xp.sqrt((d + 2) * fourth) / energy) / xp.sqrt(energy)
+    value = (bias + 18.9 * kappa**4 * xp.sqrt((d + 2) * fourth) / energy) / xp.sqrt(
+        energy
+    )
     return surely(value, (n >= 1) & (d >= 1) & (energy > 0), "jaxkern, Theorem G")

@@ -19,7 +19,12 @@ _SLACK = 0.51
 
 @formula
 def projected_inner_products(
-    *, op_norm: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI_TRACE
+    *,
+    op_norm: Real,
+    trace3: Real,
+    d: Real,
+    tau: Real,
+    constant: Real = KOLTCHINSKII_LOUNICI_TRACE,
 ) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by C S^3 (sqrt(s3) + sqrt(tau)) / sqrt(d).
 
@@ -42,7 +47,9 @@ def projected_inner_products(
 
 
 @formula
-def projected_inner_products_all_d(*, op_norm: Real, trace3: Real, d: Real, tau: Real) -> Bound:
+def projected_inner_products_all_d(
+    *, op_norm: Real, trace3: Real, d: Real, tau: Real
+) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by S^3 (2 D + D^2), D = (sqrt(s3) + .51 + sqrt(2 tau)) / sqrt(d), for all d.
 
     Parameters
@@ -62,7 +69,12 @@ def projected_inner_products_all_d(*, op_norm: Real, trace3: Real, d: Real, tau:
 
 @formula
 def conditional_sketch(
-    *, op_norm3: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI_TRACE
+    *,
+    op_norm3: Real,
+    trace3: Real,
+    d: Real,
+    tau: Real,
+    constant: Real = KOLTCHINSKII_LOUNICI_TRACE,
 ) -> Bound:
     """Bound |S* V V^T S - Sigma_n^3|_op given the sample by C (sqrt(t o / d) + o sqrt(tau / d)).
 
@@ -121,10 +133,14 @@ def inner_products(
     n_term = 28 * op_norm**2.5 * xp.sqrt(2 * kappa * rank * tau / n)
     unit = kappa * tau / op_norm
     if as_printed:
-        d_term = 3 * constant * op_norm**3 * (xp.sqrt(2 * rank3) + xp.sqrt(tau)) / xp.sqrt(d)
+        d_term = (
+            3 * constant * op_norm**3 * (xp.sqrt(2 * rank3) + xp.sqrt(tau)) / xp.sqrt(d)
+        )
         valid = (tau >= 1) & (n >= 6272 * rank**5 * unit)
         return fails(d_term + n_term, 5, tau, valid, "kpotufe2020, Theorem 1 (printed)")
-    d_term = constant * op_norm**3 * (xp.sqrt(3 * rank3) + 1.5 * xp.sqrt(tau)) / xp.sqrt(d)
+    d_term = (
+        constant * op_norm**3 * (xp.sqrt(3 * rank3) + 1.5 * xp.sqrt(tau)) / xp.sqrt(d)
+    )
     enough_n = n >= 6272 * rank * xp.maximum(1.0, xp.sqrt(rank) / 4) * unit
     enough_d = d >= xp.maximum(4 * rank3, tau)
     valid = (tau >= 1) & enough_n & enough_d
@@ -133,7 +149,15 @@ def inner_products(
 
 @formula
 def inner_products_all_d(
-    *, kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real
+    *,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
 ) -> Bound:
     """Bound the quantity of `inner_products` for every d >= 1 and far fewer landmarks, all constants explicit.
 
@@ -156,7 +180,9 @@ def inner_products_all_d(
     total = xp.sqrt(trace3 + n_term * hs_norm / op_norm)
     deviation = (total + root * (_SLACK + xp.sqrt(2 * tau))) / xp.sqrt(d)
     value = 2 * root * deviation + deviation**2 + n_term
-    return fails(value, 4, tau, enough(kappa, op_norm, trace, n, tau, 32.0), "jaxkern, Theorem C")
+    return fails(
+        value, 4, tau, enough(kappa, op_norm, trace, n, tau, 32.0), "jaxkern, Theorem C"
+    )
 
 
 @formula
@@ -192,7 +218,11 @@ def inner_products_every_n(
     x = sharp(kappa, trace, hs_norm, n, tau)
     apart, times, source = x, 4, "jaxkern, Theorem E"
     if checks.flag("centered", centered):
-        apart, times, source = x + mean_square(kappa, trace, n, tau), 6, "jaxkern, Theorem E, centred"
+        apart, times, source = (
+            x + mean_square(kappa, trace, n, tau),
+            6,
+            "jaxkern, Theorem E, centred",
+        )
     value = _sketched(op_norm, trace3, hs_norm, d, tau, x, x, apart)
     return fails(value, times, tau, some(n, d, tau), source)
 
@@ -270,14 +300,25 @@ def _cramer(y: Any) -> Any:
 
 
 def _sketched(
-    op_norm: Real, trace3: Real, hs_norm: Real, d: Real, tau: Real, above: Real, frobenius: Real, apart: Real
+    op_norm: Real,
+    trace3: Real,
+    hs_norm: Real,
+    d: Real,
+    tau: Real,
+    above: Real,
+    frobenius: Real,
+    apart: Real,
 ) -> Any:
     """Return the bound that follows from a covariance within `apart` of S, and below one that is within the others.
 
     That one exceeds Sigma by `above` at most and has the Hilbert-Schmidt distance `frobenius` from it at most.
     """
     root = xp.sqrt((op_norm + above) ** 3)
-    total = xp.sqrt(trace3 + 3 * frobenius * op_norm * hs_norm + (3 * op_norm + above) * frobenius**2)
+    total = xp.sqrt(
+        trace3
+        + 3 * frobenius * op_norm * hs_norm
+        + (3 * op_norm + above) * frobenius**2
+    )
     deviation = (total + root * (_SLACK + xp.sqrt(2 * tau))) / xp.sqrt(d)
     n_term = apart**3 + 3 * apart**2 * op_norm + 3 * apart * op_norm**2
     return 2 * root * deviation + deviation**2 + n_term

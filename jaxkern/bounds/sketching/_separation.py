@@ -3,7 +3,10 @@
 import dataclasses
 
 from jaxkern.bounds._bound import Bound, Real, formula
-from jaxkern.bounds.sketching._inner_products import inner_products_every_n, relative_norms
+from jaxkern.bounds.sketching._inner_products import (
+    inner_products_every_n,
+    relative_norms,
+)
 
 
 @formula
@@ -40,15 +43,38 @@ def separation_shortfall(
     Source: kpotufe2020, (10), corrected; docs/theory/kpotufe2020.md.
     """
     kept = inner_products_every_n(
-        kappa=kappa, op_norm=op_norm, trace=trace, trace3=trace3, hs_norm=hs_norm, n=n, d=d, tau=tau
+        kappa=kappa,
+        op_norm=op_norm,
+        trace=trace,
+        trace3=trace3,
+        hs_norm=hs_norm,
+        n=n,
+        d=d,
+        tau=tau,
     )
-    value, valid = 4 * kappa * (epsilon * eigenvalue**3 + kept.value), kept.valid & (epsilon >= 0) & (epsilon <= 1)
-    return Bound(value, kept.probability - num_points * eta, valid, "kpotufe2020, (10) (corrected)")
+    value, valid = (
+        4 * kappa * (epsilon * eigenvalue**3 + kept.value),
+        kept.valid & (epsilon >= 0) & (epsilon <= 1),
+    )
+    return Bound(
+        value,
+        kept.probability - num_points * eta,
+        valid,
+        "kpotufe2020, (10) (corrected)",
+    )
 
 
 @formula
 def largest_stretch(
-    *, kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real
+    *,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
 ) -> Bound:
     """Bound sup |V^T S h|^2 over unit h by lambda_1^3 + e, e the value of `inner_products_every_n`.
 
@@ -63,9 +89,18 @@ def largest_stretch(
     Source: kpotufe2020, (11), corrected; claim kpotufe2020:eq11.
     """
     kept = inner_products_every_n(
-        kappa=kappa, op_norm=op_norm, trace=trace, trace3=trace3, hs_norm=hs_norm, n=n, d=d, tau=tau
+        kappa=kappa,
+        op_norm=op_norm,
+        trace=trace,
+        trace3=trace3,
+        hs_norm=hs_norm,
+        n=n,
+        d=d,
+        tau=tau,
     )
-    return dataclasses.replace(kept, value=op_norm**3 + kept.value, source="kpotufe2020, (11) (corrected)")
+    return dataclasses.replace(
+        kept, value=op_norm**3 + kept.value, source="kpotufe2020, (11) (corrected)"
+    )
 
 
 @formula
@@ -101,11 +136,20 @@ def mean_separation_shortfall(
     Source: kpotufe2020, (12), corrected; docs/theory/kpotufe2020.md.
     """
     kept = inner_products_every_n(
-        kappa=kappa, op_norm=op_norm, trace=trace, trace3=trace3, hs_norm=hs_norm, n=n, d=d, tau=tau
+        kappa=kappa,
+        op_norm=op_norm,
+        trace=trace,
+        trace3=trace3,
+        hs_norm=hs_norm,
+        n=n,
+        d=d,
+        tau=tau,
     )
     value = op_norm**3 * sigma / (weight * (1 - weight)) + kept.value * mean_gap
     valid = kept.valid & (weight > 0) & (weight < 1)
-    return dataclasses.replace(kept, value=value, valid=valid, source="kpotufe2020, (12) (corrected)")
+    return dataclasses.replace(
+        kept, value=value, valid=valid, source="kpotufe2020, (12) (corrected)"
+    )
 
 
 @formula
@@ -143,4 +187,10 @@ def relative_separation(
     u, room = norms.value, squared_distance - 4 * epsilon * kappa
     value = (1 + u) / (1 - u) * (op_norm / eigenvalue) ** 3 * squared_diameter / room
     valid = norms.valid & (u < 1) & (room > 0)
-    return Bound(value, norms.probability, valid, "jaxkern, Proposition K", exponent=norms.exponent)
+    return Bound(
+        value,
+        norms.probability,
+        valid,
+        "jaxkern, Proposition K",
+        exponent=norms.exponent,
+    )

@@ -56,7 +56,15 @@ from numpy.typing import ArrayLike
 from proofs_check import claim
 from proofs_check.engine.judge import calibrated, deterministic, law, means, rare, tail
 from proofs_check.engine.judge.deterministic import two_sides
-from proofs_check.engine.judge.evidence import EPS, LOOK, ROUNDING, Case, InvalidSetting, RuleName, checked_bound
+from proofs_check.engine.judge.evidence import (
+    EPS,
+    LOOK,
+    ROUNDING,
+    Case,
+    InvalidSetting,
+    RuleName,
+    checked_bound,
+)
 from proofs_check.engine.judge.tail import decides
 from proofs_check.engine.limits import open_unit
 
@@ -103,13 +111,30 @@ def judge(
             f'rule must be "fixed" or "sequential", and look 0 or, in the latter, more; got {rule!r}, {look}'
         )
     if isinstance(form.statement, claim.Undecided):
-        return claim.Verdict("not testable", form.statement.reason, math.nan, alpha, (), {"not_finite": 0})
+        return claim.Verdict(
+            "not testable",
+            form.statement.reason,
+            math.nan,
+            alpha,
+            (),
+            {"not_finite": 0},
+        )
     if not form.settings or len(form.settings) != len(samples):
-        raise ValueError(f"one sample a setting is needed, got {len(samples)} for {len(form.settings)} setting(s)")
+        raise ValueError(
+            f"one sample a setting is needed, got {len(samples)} for {len(form.settings)} setting(s)"
+        )
     if type(form.statement) not in _RULES:
-        raise TypeError(f"no rule judges a statement of type {type(form.statement).__name__}")
+        raise TypeError(
+            f"no rule judges a statement of type {type(form.statement).__name__}"
+        )
     judged, looked_at = _RULES[type(form.statement)]
     spent = 0.5 ** (look + 1) if looked_at and rule == "sequential" else 1.0
     arrays = [np.asarray(sample) for sample in samples]
-    verdict = judged(Case(form.statement, form.settings, arrays, alpha * spent, eps, rule))
-    return dataclasses.replace(verdict, alpha=alpha, facts={**verdict.facts, "look": look} if look else verdict.facts)
+    verdict = judged(
+        Case(form.statement, form.settings, arrays, alpha * spent, eps, rule)
+    )
+    return dataclasses.replace(
+        verdict,
+        alpha=alpha,
+        facts={**verdict.facts, "look": look} if look else verdict.facts,
+    )

@@ -30,26 +30,35 @@ def calibrated(case: Case) -> Verdict:
         sample = np.asarray(raw, np.float64).ravel()
         if delta < 1:
             if not shape > 0:
-                raise ValueError(f"the shape must be positive at setting {setting.name!r}, got {shape}")
+                raise ValueError(
+                    f"the shape must be positive at setting {setting.name!r}, got {shape}"
+                )
             sample = at_least(setting, raw, 1)
             ordered = np.sort(sample / shape)  # NaN last: a violation of every constant
             limit = _needed(ordered, delta, level, case.rule)
-            facts |= {"needed": upper_quantile(ordered, 1 - delta), "needed_lower_limit": nan_to_inf(limit)}
+            facts |= {
+                "needed": upper_quantile(ordered, 1 - delta),
+                "needed_lower_limit": nan_to_inf(limit),
+            }
             facts |= {"not_finite": count_not_finite(sample)}
         evidence.append(Evidence(setting.name, sample.size, facts))
     claims = [e for e in evidence if e.facts["delta"] < 1]
     if not claims:
-        return case.verdict("vacuous", "no probability is claimed at any setting", evidence)
+        return case.verdict(
+            "vacuous", "no probability is claimed at any setting", evidence
+        )
     needed = max(e.facts["needed"] for e in claims)
     worst = max(claims, key=lambda e: e.facts["needed_lower_limit"])
     limit = worst.facts["needed_lower_limit"]
     constants = {"needed_estimate": needed, "needed_lower_limit": limit}
-    constants |= {"proved_lower": case.statement.lower, "proved_upper": case.statement.upper}
+    constants |= {
+        "proved_lower": case.statement.lower,
+        "proved_upper": case.statement.upper,
+    }
     slack = ratio(case.statement.upper, needed)
     if limit > case.statement.upper * (1 + ROUNDING * case.eps):
-        because = (
-            f"a constant of at least {limit:.4g} is needed at {worst.setting}, proved is {case.statement.upper:.4g}"
-        )
+        because = f"a constant of at least {limit:.4g} is needed at {worst.setting}, "
+        because += f"proved is {case.statement.upper:.4g}"
         return case.verdict("refuted", because, evidence, slack, **constants)
     because = f"the constant lies in [{max(limit, case.statement.lower):.4g}, {case.statement.upper:.4g}]"
     return case.verdict("calibrated", because, evidence, slack, **constants)
@@ -62,5 +71,9 @@ def _needed(ordered: np.ndarray, delta: float, level: float, rule: RuleName) -> 
     """
     if delta <= 0:
         return float(ordered[-1])
-    count = int((limits if rule == "fixed" else sequential).smallest_refuted(ordered.size, delta, level))
+    count = int(
+        (limits if rule == "fixed" else sequential).smallest_refuted(
+            ordered.size, delta, level
+        )
+    )
     return float(ordered[-count]) if count <= ordered.size else -math.inf

@@ -41,24 +41,46 @@ class Case:
         return zip(self.settings, self.samples, strict=True)
 
     def verdict(
-        self, status: str, because: str, evidence: Sequence[Evidence], slack: float = math.nan, **facts: Any
+        self,
+        status: str,
+        because: str,
+        evidence: Sequence[Evidence],
+        slack: float = math.nan,
+        **facts: Any,
     ) -> Verdict:
         """Return a verdict with its evidence, which says how many statistics are not finite."""
         bad = sum(int(e.facts["not_finite"]) for e in evidence)
         if bad:
             because += f" ({bad} statistics are not finite)"
-        known = [e.facts["slack"] for e in evidence if not math.isnan(e.facts.get("slack", math.nan))]
+        known = [
+            e.facts["slack"]
+            for e in evidence
+            if not math.isnan(e.facts.get("slack", math.nan))
+        ]
         if known:
-            facts = {"slack_median": float(np.median(known)), "slack_largest": max(known), **facts}
+            facts = {
+                "slack_median": float(np.median(known)),
+                "slack_largest": max(known),
+                **facts,
+            }
         least = min(known, default=slack)
-        return Verdict(status, because, least, self.alpha, tuple(evidence), {"not_finite": bad, **facts})
+        return Verdict(
+            status,
+            because,
+            least,
+            self.alpha,
+            tuple(evidence),
+            {"not_finite": bad, **facts},
+        )
 
 
 class InvalidSetting(ValueError):
     """A setting does not satisfy the hypotheses of the statement that is tried there."""
 
 
-def checked_bound(bound: Callable[[Setting], Any], setting: Setting) -> tuple[float, float]:
+def checked_bound(
+    bound: Callable[[Setting], Any], setting: Setting
+) -> tuple[float, float]:
     """Return (value, delta) of a bound at a setting, delta = 1 - probability.
 
     Raises InvalidSetting where the hypotheses do not hold, ValueError where the bound is not a number.
@@ -69,7 +91,9 @@ def checked_bound(bound: Callable[[Setting], Any], setting: Setting) -> tuple[fl
 def checked(right: Any, setting: Setting) -> tuple[float, float]:
     """Return (value, delta) of a bound, with the errors of `checked_bound`."""
     if not bool(right.valid):
-        raise InvalidSetting(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
+        raise InvalidSetting(
+            f"the hypotheses of {right.source} do not hold at setting {setting.name!r}"
+        )
     value, delta = float(right.value), 1.0 - float(right.probability)
     if math.isnan(value) or math.isnan(delta) or delta < -1e-6:
         raise ValueError(
@@ -82,7 +106,9 @@ def checked(right: Any, setting: Setting) -> tuple[float, float]:
 def at_least(setting: Setting, sample: np.ndarray, fewest: int) -> np.ndarray:
     """Return the statistics of a setting. Raises ValueError where there are fewer than `fewest`."""
     if sample.size < fewest:
-        raise ValueError(f"at least {fewest} trial(s) are needed at setting {setting.name!r}, got {sample.size}")
+        raise ValueError(
+            f"at least {fewest} trial(s) are needed at setting {setting.name!r}, got {sample.size}"
+        )
     return np.asarray(sample, np.float64).ravel()
 
 
@@ -100,7 +126,9 @@ def mean_of(sample: np.ndarray) -> tuple[float, float]:
     """Return the mean and its standard error, both NaN where a statistic is not finite."""
     if count_not_finite(sample):
         return math.nan, math.nan
-    return float(np.mean(sample)), float(np.std(sample, ddof=1)) / math.sqrt(sample.size)
+    return float(np.mean(sample)), float(np.std(sample, ddof=1)) / math.sqrt(
+        sample.size
+    )
 
 
 def upper_quantile(sample: np.ndarray, level: float) -> float:

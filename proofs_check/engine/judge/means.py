@@ -20,7 +20,12 @@ from proofs_check.engine.judge.evidence import (
 
 
 def _limits(
-    case: Case, setting: Setting, sample: np.ndarray, level: float, rounding: float, target: float = 1.0
+    case: Case,
+    setting: Setting,
+    sample: np.ndarray,
+    level: float,
+    rounding: float,
+    target: float = 1.0,
 ) -> tuple[float, float]:
     """Return (lower, upper) limits of a mean, each at half of the level, NaN where a statistic is not finite."""
     if count_not_finite(sample):
@@ -38,25 +43,51 @@ def expectation(case: Case) -> Verdict:
     evidence: list[Evidence] = []
     for setting, raw in case.pairs():
         sample = at_least(setting, raw, 2)
-        target, scale = float(case.statement.target(setting)), abs(float(case.statement.scale(setting)))
+        target, scale = (
+            float(case.statement.target(setting)),
+            abs(float(case.statement.scale(setting))),
+        )
         mean, error = mean_of(sample)
         rounding = ROUNDING * case.eps * max(abs(target), scale)
         lower, upper = _limits(case, setting, sample, case.level, rounding, target)
         half = max(mean - lower, upper - mean)
         gap = abs(mean - target)
         allowed = case.statement.precision * scale
-        facts = {"mean": mean, "standard_error": error, "target": target, "allowed": allowed}
-        facts |= {"gap": gap, "half_width": half, "not_finite": count_not_finite(sample)}
+        facts = {
+            "mean": mean,
+            "standard_error": error,
+            "target": target,
+            "allowed": allowed,
+        }
+        facts |= {
+            "gap": gap,
+            "half_width": half,
+            "not_finite": count_not_finite(sample),
+        }
         if at_most:
-            facts |= {"lower": lower, "upper": upper, "slack": math.nan if constant(sample) else ratio(target, mean)}
+            facts |= {
+                "lower": lower,
+                "upper": upper,
+                "slack": math.nan if constant(sample) else ratio(target, mean),
+            }
             gap = mean - target
-            facts |= {"gap": gap, "excludes_target": not lower <= target + rounding, "inside": upper <= target}
+            facts |= {
+                "gap": gap,
+                "excludes_target": not lower <= target + rounding,
+                "inside": upper <= target,
+            }
         else:
-            facts |= {"excludes_target": not gap <= half + rounding, "inside": gap + half <= allowed}
+            facts |= {
+                "excludes_target": not gap <= half + rounding,
+                "inside": gap + half <= allowed,
+            }
         evidence.append(Evidence(setting.name, sample.size, facts))
     wrong = [e for e in evidence if e.facts["excludes_target"]]
     inside = all(e.facts["inside"] for e in evidence)
-    worst = max(wrong or evidence, key=lambda e: nan_to_inf(e.facts["gap"] / max(e.facts["half_width"], 1e-300)))
+    worst = max(
+        wrong or evidence,
+        key=lambda e: nan_to_inf(e.facts["gap"] / max(e.facts["half_width"], 1e-300)),
+    )
     f = worst.facts
     because = f"the mean is {f['mean']:.6g} +- {f['half_width']:.2g} at {worst.setting}, claimed {f['target']:.6g}"
     if at_most:
@@ -74,33 +105,65 @@ def rate(case: Case) -> Verdict:
     With limits of all means the spread of log(mean / size^exponent) over the sizes lies between two numbers. It is
     claimed to be at most width * log(largest / smallest size).
     """
-    sizes = np.array([float(setting.numbers[case.statement.size]) for setting in case.settings])
+    sizes = np.array(
+        [float(setting.numbers[case.statement.size]) for setting in case.settings]
+    )
     if np.unique(sizes).size < 5 or not np.all(sizes > 0):
-        raise ValueError(f"a rate needs at least five positive values of {case.statement.size!r}, got {sizes.tolist()}")
+        raise ValueError(
+            f"a rate needs at least five positive values of {case.statement.size!r}, got {sizes.tolist()}"
+        )
     evidence: list[Evidence] = []
     for setting, size, raw in zip(case.settings, sizes, case.samples, strict=True):
         sample = at_least(setting, raw, 2)
         mean, error = mean_of(sample)
         rounding = ROUNDING * case.eps * abs(mean)
         lower, upper = _limits(case, setting, sample, case.level, rounding)
-        facts = {"size": float(size), "mean": mean, "standard_error": error, "not_finite": count_not_finite(sample)}
+        facts = {
+            "size": float(size),
+            "mean": mean,
+            "standard_error": error,
+            "not_finite": count_not_finite(sample),
+        }
         facts |= {"lower": lower - rounding, "upper": upper + rounding}
         evidence.append(Evidence(setting.name, sample.size, facts))
-    means, lowest, highest = np.array([[e.facts[name] for name in ("mean", "lower", "upper")] for e in evidence]).T
+    means, lowest, highest = np.array(
+        [[e.facts[name] for name in ("mean", "lower", "upper")] for e in evidence]
+    ).T
     if not np.all(highest > 0) or np.any(np.isnan(means)):
         return case.verdict("refuted", "a mean is not a positive number", evidence)
     power = case.statement.exponent * np.log(sizes)
     below = np.array([log(value) for value in lowest]) - power
     above = np.log(highest) - power
-    least, most = max(float(np.max(below) - np.min(above)), 0.0), float(np.max(above) - np.min(below))
+    least, most = (
+        max(float(np.max(below) - np.min(above)), 0.0),
+        float(np.max(above) - np.min(below)),
+    )
     allowed = case.statement.width * float(np.log(np.max(sizes) / np.min(sizes)))
-    slope = float(np.polyfit(np.log(sizes), np.log(means), 1)[0]) if np.all(means > 0) else math.nan
-    status = "refuted" if least > allowed else "certified" if most <= allowed else "consistent"
+    slope = (
+        float(np.polyfit(np.log(sizes), np.log(means), 1)[0])
+        if np.all(means > 0)
+        else math.nan
+    )
+    status = (
+        "refuted"
+        if least > allowed
+        else "certified"
+        if most <= allowed
+        else "consistent"
+    )
     because = (
         f"mean over size^{case.statement.exponent:.4g} varies by a factor from {_factor(least)} to {_factor(most)}, "
         f"claimed is at most {_factor(allowed)}; the slope is {slope:.4g}"
     )
-    return case.verdict(status, because, evidence, slope=slope, spread_least=least, spread_most=most, allowed=allowed)
+    return case.verdict(
+        status,
+        because,
+        evidence,
+        slope=slope,
+        spread_least=least,
+        spread_most=most,
+        allowed=allowed,
+    )
 
 
 def _factor(log_of: float) -> str:

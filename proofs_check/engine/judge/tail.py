@@ -23,7 +23,9 @@ from proofs_check.engine.judge.evidence import (
 )
 
 
-def decides(sample: ArrayLike, value: float, delta: float, level: float, *, eps: float = EPS) -> bool:
+def decides(
+    sample: ArrayLike, value: float, delta: float, level: float, *, eps: float = EPS
+) -> bool:
     """Tell whether a sample decides a tail bound by the sequential rule, so that the run may stop there.
 
     `value` and `delta` are those of `checked_bound`, `level` is the share of the setting. A bound that holds always
@@ -37,7 +39,9 @@ def decides(sample: ArrayLike, value: float, delta: float, level: float, *, eps:
     return any(evidence_of(violations, values.size, delta, level)[:2])
 
 
-def evidence_of(violations: int, trials: int, delta: float, level: float) -> tuple[bool, bool, float]:
+def evidence_of(
+    violations: int, trials: int, delta: float, level: float
+) -> tuple[bool, bool, float]:
     """Return (refutes, certifies, p-value) by the sequential rule; delta in (0, 1)."""
     above = float(sequential.log_evidence_above(violations, trials, delta))
     below = float(sequential.log_evidence_below(violations, trials, delta))
@@ -49,23 +53,43 @@ def violates(sample: np.ndarray, value: float, delta: float, eps: float) -> np.n
     """Return which statistics exceed a bound; one that holds always allows for rounding."""
     within = sample <= value
     if delta == 0:
-        within |= sample <= value + ROUNDING * eps * np.maximum(abs(value), np.abs(sample))
+        within |= sample <= value + ROUNDING * eps * np.maximum(
+            abs(value), np.abs(sample)
+        )
     violates: np.ndarray = ~within
     return violates
 
 
-def counted(violations: int, trials: int, delta: float, level: float, rule: RuleName) -> dict[str, Any]:
+def counted(
+    violations: int, trials: int, delta: float, level: float, rule: RuleName
+) -> dict[str, Any]:
     """Return what a count says of "at most delta" (delta < 1), by one rule or the other."""
     by = limits if rule == "fixed" else sequential
-    lower, upper = (float(limit) for limit in by.binomial_limits(violations, trials, level))
-    facts: dict[str, Any] = {"violations": violations, "lower_limit": lower, "upper_limit": upper}
+    lower, upper = (
+        float(limit) for limit in by.binomial_limits(violations, trials, level)
+    )
+    facts: dict[str, Any] = {
+        "violations": violations,
+        "lower_limit": lower,
+        "upper_limit": upper,
+    }
     if rule == "fixed" or delta == 0:
         p_value = float(stats.binom.sf(violations - 1, trials, delta))
-        facts |= {"refutes": lower > delta, "certifies": upper <= delta, "p_value": p_value}
+        facts |= {
+            "refutes": lower > delta,
+            "certifies": upper <= delta,
+            "p_value": p_value,
+        }
         facts["certifiable"] = limits.certifiable(trials, level)
         facts["detectable"] = limits.detectable(trials, delta, level)
         return facts
-    facts |= dict(zip(("refutes", "certifies", "p_value"), evidence_of(violations, trials, delta, level), strict=True))
+    facts |= dict(
+        zip(
+            ("refutes", "certifies", "p_value"),
+            evidence_of(violations, trials, delta, level),
+            strict=True,
+        )
+    )
     facts |= {"certifiable": float(sequential.binomial_limits(0, trials, level)[1])}
     facts |= {"detectable": stopping.detectable_rate(trials, delta, level)}
     return facts
@@ -77,8 +101,17 @@ def tail(case: Case) -> Verdict:
     evidence: list[Evidence] = []
     for setting, raw in case.pairs():
         value, delta = checked_bound(case.statement.bound, setting)
-        facts: dict[str, Any] = {"bound": value, "delta": delta, "slack": math.nan, "not_finite": 0}
-        ceiling = math.inf if case.statement.ceiling is None else float(case.statement.ceiling(setting))
+        facts: dict[str, Any] = {
+            "bound": value,
+            "delta": delta,
+            "slack": math.nan,
+            "not_finite": 0,
+        }
+        ceiling = (
+            math.inf
+            if case.statement.ceiling is None
+            else float(case.statement.ceiling(setting))
+        )
         if case.statement.ceiling is not None:
             facts["ceiling"] = ceiling
         facts["says_nothing"] = delta >= 1 or value > ceiling
@@ -86,7 +119,9 @@ def tail(case: Case) -> Verdict:
         if delta < 1:
             sample = at_least(setting, raw, 1)
             if bool(np.any(sample > ceiling + ROUNDING * case.eps * abs(ceiling))):
-                raise ValueError(f"the statistic exceeds its ceiling {ceiling:g} at setting {setting.name!r}")
+                raise ValueError(
+                    f"the statistic exceeds its ceiling {ceiling:g} at setting {setting.name!r}"
+                )
             violations = int(np.count_nonzero(violates(sample, value, delta, case.eps)))
             quantile = upper_quantile(sample, 1 - delta)
             facts |= counted(violations, sample.size, delta, level, case.rule)
@@ -99,7 +134,13 @@ def tail(case: Case) -> Verdict:
     wrong = [e for e in claims if e.facts["refutes"]]
     open_ = [e for e in claims if not e.facts["certifies"]]
     if wrong:
-        worst = min(wrong, key=lambda e: (e.facts["p_value"], e.facts["delta"] - e.facts["lower_limit"]))
+        worst = min(
+            wrong,
+            key=lambda e: (
+                e.facts["p_value"],
+                e.facts["delta"] - e.facts["lower_limit"],
+            ),
+        )
         f = worst.facts
         because = f"{f['violations']} of {worst.trials} trials exceed the bound at {worst.setting}"
         if f["delta"] == 0:
@@ -118,18 +159,33 @@ def tail(case: Case) -> Verdict:
             f"claimed ({worst.setting}, the closest of {len(claims)} setting(s))"
         )
         return case.verdict("certified", because, evidence, settings_vacuous=empty)
-    worst = max(open_, key=lambda e: e.facts["upper_limit"] / max(e.facts["delta"], 1e-300))
+    worst = max(
+        open_, key=lambda e: e.facts["upper_limit"] / max(e.facts["delta"], 1e-300)
+    )
     f = worst.facts
     because = (
         f"{f['violations']} of {worst.trials} trials exceed the bound at {worst.setting}, where delta = "
         f"{f['delta']:.3g}; as many trials could certify {f['certifiable']:.3g} and would refute a rate of "
         f"{f['detectable']:.3g}"
     )
-    extra = {"certifiable": f["certifiable"], "detectable": f["detectable"], "worst_setting": worst.setting}
-    return case.verdict("consistent", because, evidence, settings_open=len(open_), settings_vacuous=empty, **extra)
+    extra = {
+        "certifiable": f["certifiable"],
+        "detectable": f["detectable"],
+        "worst_setting": worst.setting,
+    }
+    return case.verdict(
+        "consistent",
+        because,
+        evidence,
+        settings_open=len(open_),
+        settings_vacuous=empty,
+        **extra,
+    )
 
 
-def slack_limits(sample: ArrayLike, value: float, delta: float, level: float) -> tuple[float, float]:
+def slack_limits(
+    sample: ArrayLike, value: float, delta: float, level: float
+) -> tuple[float, float]:
     """Return (lower, upper) limits of a bound over the (1 - delta)-quantile q of what it bounds, after any number of
     trials, each at this level.
 
@@ -145,4 +201,6 @@ def slack_limits(sample: ArrayLike, value: float, delta: float, level: float) ->
         below = int(sequential.largest_certified(ordered.size, delta, level)) + 1
         low = ordered[above - 1] if above <= ordered.size else -math.inf
         high = ordered[below - 1] if below else math.inf
-    return (value / high if high > 0 else math.nan), (value / low if low > 0 else math.inf)
+    return (value / high if high > 0 else math.nan), (
+        value / low if low > 0 else math.inf
+    )

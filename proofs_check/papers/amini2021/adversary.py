@@ -49,7 +49,11 @@ def _slope(form: str) -> Target:
 
 
 def _constant(form: str, lengthscale: float = 1.0) -> float:
-    return float(concentration.gaussian_lipschitz(lengthscale=lengthscale, as_printed=form == "printed").value)
+    return float(
+        concentration.gaussian_lipschitz(
+            lengthscale=lengthscale, as_printed=form == "printed"
+        ).value
+    )
 
 
 def _start_slope(key: jax.Array) -> Params:
@@ -65,7 +69,11 @@ def _project_slope(params: Params) -> Params:
     """Steps are in lengthscales, and not so short that a quotient of differences loses its digits."""
     size = adversaries.length(params["steps"])
     steps = params["steps"] * (jnp.maximum(size, 1e-3) / jnp.maximum(size, 1e-12))
-    return {**params, "steps": steps, "log_lengthscale": jnp.clip(params["log_lengthscale"], -4, 4)}
+    return {
+        **params,
+        "steps": steps,
+        "log_lengthscale": jnp.clip(params["log_lengthscale"], -4, 4),
+    }
 
 
 def _excess_slope(params: Params, key: jax.Array, *, constant: float) -> jax.Array:
@@ -73,20 +81,31 @@ def _excess_slope(params: Params, key: jax.Array, *, constant: float) -> jax.Arr
     lengthscale = jnp.exp(params["log_lengthscale"])
     X = params["points"] / lengthscale
     Y = X + params["steps"]
-    change = adversaries.gaussian(jnp.sum((X[0] - X[1]) ** 2)) - adversaries.gaussian(jnp.sum((Y[0] - Y[1]) ** 2))
+    change = adversaries.gaussian(jnp.sum((X[0] - X[1]) ** 2)) - adversaries.gaussian(
+        jnp.sum((Y[0] - Y[1]) ** 2)
+    )
     return (
-        jnp.abs(change) / (adversaries.length(params["steps"][0]) + adversaries.length(params["steps"][1])) - constant
+        jnp.abs(change)
+        / (
+            adversaries.length(params["steps"][0])
+            + adversaries.length(params["steps"][1])
+        )
+        - constant
     )
 
 
 def _recheck_slope(params: Result, *, form: str) -> Form:
     tau = math.exp(params["log_lengthscale"])
-    return adversaries.inequality(_steepness(params), tau * _constant(form, tau), "Example 1")
+    return adversaries.inequality(
+        _steepness(params), tau * _constant(form, tau), "Example 1"
+    )
 
 
 def _enclosed_slope(params: Result, *, form: str) -> tuple[Any, Any]:
     one = enclosures.ball(1)
-    return _steepness(params), (2 * one).sqrt() / one.exp() if form == "printed" else (-one / 2).exp()
+    return _steepness(params), (2 * one).sqrt() / one.exp() if form == "printed" else (
+        -one / 2
+    ).exp()
 
 
 def _steepness(params: Result) -> Any:
@@ -94,7 +113,9 @@ def _steepness(params: Result) -> Any:
     tau, X = np.exp(params["log_lengthscale"]), params["points"]
     Y = X + tau * params["steps"]
     values = [np.exp(-np.square(Z[0] - Z[1]).sum() / (2 * tau**2)) for Z in (X, Y)]
-    return tau * abs(values[0] - values[1]) / np.sqrt(np.square(X - Y).sum(axis=1)).sum()
+    return (
+        tau * abs(values[0] - values[1]) / np.sqrt(np.square(X - Y).sum(axis=1)).sum()
+    )
 
 
 def _displacement(claim: str, form: str) -> Target:
@@ -118,7 +139,10 @@ def _start_displacement(key: jax.Array) -> Params:
 
 
 def _project_displacement(params: Params) -> Params:
-    return {"points": params["points"], "steps": adversaries.between(params["steps"], 0.1, 10.0)}
+    return {
+        "points": params["points"],
+        "steps": adversaries.between(params["steps"], 0.1, 10.0),
+    }
 
 
 def _excess_sum(params: Params, key: jax.Array) -> jax.Array:
@@ -141,7 +165,9 @@ def _distances(X: jax.Array) -> jax.Array:
 def _recheck_displacement(params: Result, *, claim: str, form: str) -> Form:
     X = params["points"]
     arrays = adversaries.registered(claim, form).settings[0].data
-    return adversaries.registered_at(claim, form, {**arrays, "pairs": lambda key: [(X, X + params["steps"])]})
+    return adversaries.registered_at(
+        claim, form, {**arrays, "pairs": lambda key: [(X, X + params["steps"])]}
+    )
 
 
 def _truncation(form: str) -> Target:
@@ -151,13 +177,19 @@ def _truncation(form: str) -> Target:
         f"a symmetric A of order {ORDER} and a symmetric B of rank 1",
         start=_start_truncation,
         project=_project_truncation,
-        excess=functools.partial(_excess_truncation, constant=_truncation_constant(form)),
+        excess=functools.partial(
+            _excess_truncation, constant=_truncation_constant(form)
+        ),
         recheck=functools.partial(_recheck_truncation, form=form),
     )
 
 
 def _truncation_constant(form: str) -> float:
-    return float(concentration.truncation(spectral=1.0, num_clusters=1, as_printed=form == "printed").value)
+    return float(
+        concentration.truncation(
+            spectral=1.0, num_clusters=1, as_printed=form == "printed"
+        ).value
+    )
 
 
 def _start_truncation(key: jax.Array) -> Params:
@@ -175,7 +207,11 @@ def _project_truncation(params: Params) -> Params:
     values = values[jnp.argsort(-jnp.abs(values))]
     values = values / jnp.maximum(jnp.abs(values[0]), 1e-6)
     values = values.at[1:].set(jnp.clip(values[1:], -1 + 1e-6, 1 - 1e-6))
-    return {"values": values, "vector": adversaries.between(params["vector"], 1.0, 1.0), "factor": params["factor"]}
+    return {
+        "values": values,
+        "vector": adversaries.between(params["vector"], 1.0, 1.0),
+        "factor": params["factor"],
+    }
 
 
 def _excess_truncation(params: Params, key: jax.Array, *, constant: float) -> jax.Array:
@@ -189,7 +225,13 @@ def _excess_truncation(params: Params, key: jax.Array, *, constant: float) -> ja
 def _recheck_truncation(params: Result, *, form: str) -> Form:
     rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((ORDER, ORDER)))[0]
     A = rotation @ np.diag(params["values"]) @ rotation.T
-    B = rotation @ (params["factor"] * np.outer(params["vector"], params["vector"])) @ rotation.T
+    B = (
+        rotation
+        @ (params["factor"] * np.outer(params["vector"], params["vector"]))
+        @ rotation.T
+    )
     values, vectors = leading(A, 1)
     left = float(np.linalg.norm((vectors * values) @ vectors.T - B))
-    return adversaries.inequality(left / op_norm(A - B), _truncation_constant(form), "(41)")
+    return adversaries.inequality(
+        left / op_norm(A - B), _truncation_constant(form), "(41)"
+    )

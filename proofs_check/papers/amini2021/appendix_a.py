@@ -6,11 +6,36 @@ import jax
 import numpy as np
 
 from jaxkern.bounds import concentration
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import (
+    Calibrated,
+    Check,
+    Control,
+    Exact,
+    Form,
+    Identity,
+    Inequality,
+    Setting,
+    Tail,
+)
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import KAPPA, PROVED, Scope, form_shape, inner_products, with_form
-from proofs_check.papers.shared import always, bound_of, grid, lines, listed, parametrized, rng_of
+from proofs_check.papers.amini2021.places import (
+    KAPPA,
+    PROVED,
+    Scope,
+    form_shape,
+    inner_products,
+    with_form,
+)
+from proofs_check.papers.shared import (
+    always,
+    bound_of,
+    grid,
+    lines,
+    listed,
+    parametrized,
+    rng_of,
+)
 
 
 def _traces() -> Check:
@@ -21,16 +46,24 @@ def _traces() -> Check:
             A, B = rng.standard_normal((2, n, n))
             M, centred = rng.standard_normal((2, d, n))
             S = (A + A.T) / 2
-            traces = [np.trace(S @ B) - np.trace(S @ B.T), np.trace(S @ B) - np.trace(A @ (B + B.T) / 2)]
+            traces = [
+                np.trace(S @ B) - np.trace(S @ B.T),
+                np.trace(S @ B) - np.trace(A @ (B + B.T) / 2),
+            ]
             z = rng.standard_normal(n)
             gamma = np.kron(z, np.eye(d))
             X = M + centred
             stacked = gamma @ X.T.ravel() - X @ z
             # Z(X) - Z(centred) - Z(M) is what is linear in the centred part.
-            left = sum(sign * np.trace(A.T @ Y.T @ Y) for sign, Y in ((1, X), (-1, centred), (-1, M)))
+            left = sum(
+                sign * np.trace(A.T @ Y.T @ Y)
+                for sign, Y in ((1, X), (-1, centred), (-1, M))
+            )
             R = M @ (S if symmetric else A)
             linear = left - 2 * np.trace(R.T @ centred)
-            form = np.sum((X @ z) ** 2) - np.sum((centred @ z) ** 2) - np.sum((M @ z) ** 2)
+            form = (
+                np.sum((X @ z) ** 2) - np.sum((centred @ z) ** 2) - np.sum((M @ z) ** 2)
+            )
             crossed = form - 2 * (M @ z) @ (centred @ z)
             return np.array([*traces, *stacked, linear, crossed]) / 100
 
@@ -39,7 +72,11 @@ def _traces() -> Check:
     settings = (Setting("random matrices, n=5, d=3"),)
     return Check(
         printed=Form(residual(symmetric=True), settings),
-        controls=(Control("R = M A", residual(symmetric=False), settings, "transpose for adjoint"),),
+        controls=(
+            Control(
+                "R = M A", residual(symmetric=False), settings, "transpose for adjoint"
+            ),
+        ),
     )
 
 
@@ -50,7 +87,13 @@ def _theorem_6(scope: Scope) -> Check:
 
     def settings(level: float) -> tuple[Setting, ...]:
         return tuple(
-            with_form(inner_products(n, d, norm), A, math.log(level / delta), delta, f"A {name}, ")
+            with_form(
+                inner_products(n, d, norm),
+                A,
+                math.log(level / delta),
+                delta,
+                f"A {name}, ",
+            )
             for norm in (0.0, 10.0)
             for name, A in matrices.items()
             for delta in scope.deltas
@@ -58,20 +101,29 @@ def _theorem_6(scope: Scope) -> Check:
 
     bound = bound_of(concentration.hanson_wright_gaussian)
     shape = form_shape(
-        lambda n: n["dim"] * n["frobenius"] ** 2 + (n["mean_frobenius"] / KAPPA) ** 2, lambda n: n["op_norm"]
+        lambda n: n["dim"] * n["frobenius"] ** 2 + (n["mean_frobenius"] / KAPPA) ** 2,
+        lambda n: n["op_norm"],
     )
     trial, count = trials.form_error, len(scope.deltas)
     unnamed, named = settings(4), settings(2)
     tenth = Calibrated(trial, shape, 0.0, PROVED / 10)
     quarter = Tail(trial, lambda setting: laws.rescaled(bound(setting), 0.25))
-    reused = tuple(Setting(s.name, s.data, {**s.numbers, "reused": 1.0}, s.shapes) for s in named[-count:])
+    reused = tuple(
+        Setting(s.name, s.data, {**s.numbers, "reused": 1.0}, s.shapes)
+        for s in named[-count:]
+    )
     return Check(
         printed=Form(Calibrated(trial, shape, 0.0, PROVED), unnamed),
         corrected=Form(Tail(trial, bound), named),
         controls=(
             Control("a tenth of the constant", tenth, unnamed, "wrong factor"),
             Control("a quarter of it", quarter, named[:count], "wrong factor"),
-            Control("one draw of the noise for all points", Tail(trial, bound), reused, "reused key"),
+            Control(
+                "one draw of the noise for all points",
+                Tail(trial, bound),
+                reused,
+                "reused key",
+            ),
         ),
     )
 
@@ -93,7 +145,10 @@ def _moment_generating() -> Check:
     def sides(constant: float = 2.0) -> Pairs:
         """log E e^(s (Z - E Z)) over s^2 |A|_F^2 for |s| <= 1 / (4 |A|)."""
         slopes = np.linspace(-0.25, 0.25, 40)
-        logs = (float(np.sum(-np.log1p(-2 * s * beta) / 2 - s * beta)) / (s**2 * square) for s in slopes)
+        logs = (
+            float(np.sum(-np.log1p(-2 * s * beta) / 2 - s * beta)) / (s**2 * square)
+            for s in slopes
+        )
         return lines(((log, constant) for log in logs), source)
 
     settings = (Setting("eigenvalues 1, .7, .4, -.5"),)
@@ -118,11 +173,15 @@ def _split() -> Check:
         right = chances @ (np.abs(Y) >= s) + chances @ (np.abs(T) >= s)
         return laws.log_of(float(left)), laws.log_of(float(right))
 
-    settings = listed("three values, m={m:g}", "m s", [(m, (m**2 - 1) / 0.9) for m in (1.5, 2.0, 4.0)])
+    settings = listed(
+        "three values, m={m:g}", "m s", [(m, (m**2 - 1) / 0.9) for m in (1.5, 2.0, 4.0)]
+    )
     return Check(
         printed=Form(probability(multiple=2.0), settings),
         corrected=Form(probability(multiple=3.0), settings),
-        controls=(Control("2.5 for 3", probability(multiple=2.5), settings, "wrong factor"),),
+        controls=(
+            Control("2.5 for 3", probability(multiple=2.5), settings, "wrong factor"),
+        ),
     )
 
 
@@ -130,19 +189,32 @@ def _lemma_5() -> Check:
     v, alpha = math.sqrt(8 * (math.log(2) - 0.5)), 2.0
 
     @parametrized(Exact)
-    def probability(setting: Setting, power: float = 1.0, as_printed: bool = False) -> tuple[float, float]:
+    def probability(
+        setting: Setting, power: float = 1.0, as_printed: bool = False
+    ) -> tuple[float, float]:
         """X + 1 has the exponential law: log E exp(s X) = -s - log(1 - s), and v is best for |s| <= 1/2."""
         far = setting.numbers["t"]
         s = np.linspace(-0.5, 0.5, 1001)
         if not np.all(-s - np.log1p(-s) <= (s * v) ** 2 / 2 + 1e-12):
             raise ValueError("v is too small for the exponential law")
         outside = math.exp(-1 - far) + max(0.0, -math.expm1(far - 1))
-        right = concentration.sub_exponential(t=far, v=v, alpha=alpha, as_printed=as_printed)
-        return math.log(outside), math.log(2) + power * math.log((1 - right.probability) / 2)
+        right = concentration.sub_exponential(
+            t=far, v=v, alpha=alpha, as_printed=as_printed
+        )
+        return math.log(outside), math.log(2) + power * math.log(
+            (1 - right.probability) / 2
+        )
 
     settings = grid("exponential law, t={t:g}", t=(0.5, 1.0, 2.0, 4.0, 8.0))
     return Check(
         printed=Form(probability(as_printed=True), settings),
         corrected=Form(probability(), settings),
-        controls=(Control("three times the exponent", probability(power=3.0), settings, "wrong factor"),),
+        controls=(
+            Control(
+                "three times the exponent",
+                probability(power=3.0),
+                settings,
+                "wrong factor",
+            ),
+        ),
     )

@@ -27,9 +27,19 @@ def _eigenvectors() -> Check:
             ui, vi = u @ x, v @ x
             expected = 1 + np.array([1, -1]) * abs(a)
             signs = math.copysign(1, a) * np.array([1, -1])
-            lengths = (1.0, 1.0) if unit else (1.0, 5.0)  # |u| and |v|, where the tildes are missing
+            lengths = (
+                (1.0, 1.0) if unit else (1.0, 5.0)
+            )  # |u| and |v|, where the tildes are missing
             last = (1 - lambdas) * lengths[0] * ui + a * lengths[1] * vi
-            return np.concatenate([lambdas - expected, ui**2 - half * expected, vi - signs * ui, last, values[:3]])
+            return np.concatenate(
+                [
+                    lambdas - expected,
+                    ui**2 - half * expected,
+                    vi - signs * ui,
+                    last,
+                    values[:3],
+                ]
+            )
 
         return Identity(check)
 
@@ -37,12 +47,25 @@ def _eigenvectors() -> Check:
     return Check(
         printed=Form(residual(unit=False), settings),
         corrected=Form(residual(unit=True), settings),
-        controls=(Control("0.6 for 1/2", residual(unit=True, half=0.6), settings, "wrong factor"),),
+        controls=(
+            Control(
+                "0.6 for 1/2", residual(unit=True, half=0.6), settings, "wrong factor"
+            ),
+        ),
     )
 
 
-def _angles(name: str, dim: int, factor: float, *, reused: bool = False) -> tuple[Setting, ...]:
-    return (Setting(f"{name}, d={dim}", None, {"factor": factor, "reused": float(reused)}, {"dim": dim}),)
+def _angles(
+    name: str, dim: int, factor: float, *, reused: bool = False
+) -> tuple[Setting, ...]:
+    return (
+        Setting(
+            f"{name}, d={dim}",
+            None,
+            {"factor": factor, "reused": float(reused)},
+            {"dim": dim},
+        ),
+    )
 
 
 def _lemma_6() -> Check:
@@ -52,8 +75,18 @@ def _lemma_6() -> Check:
         printed=Form(law, _angles("sqrt(2 d)", d, math.sqrt(2 * d))),
         corrected=Form(law, _angles("sqrt(d)", d, root)),
         controls=(
-            Control("half of the factor", law, _angles("sqrt(d) / 2", d, root / 2), "wrong factor"),
-            Control("one direction twice", law, _angles("sqrt(d), twice", d, root, reused=True), "reused key"),
+            Control(
+                "half of the factor",
+                law,
+                _angles("sqrt(d) / 2", d, root / 2),
+                "wrong factor",
+            ),
+            Control(
+                "one direction twice",
+                law,
+                _angles("sqrt(d), twice", d, root, reused=True),
+                "reused key",
+            ),
         ),
     )
 
@@ -62,14 +95,21 @@ def _beta() -> Check:
     d = 2
 
     def law(shape: float) -> Law:
-        return Law(trials.angle, lambda x: stats.beta.cdf(np.asarray(x) + 0.5, shape, shape))
+        return Law(
+            trials.angle, lambda x: stats.beta.cdf(np.asarray(x) + 0.5, shape, shape)
+        )
 
     true, settings = law((d - 1) / 2), _angles("angles", d, 0.5)
     return Check(
         printed=Form(true, settings),
         controls=(
             Control("Beta(d / 2, d / 2)", law(d / 2), settings, "n for n - 1"),
-            Control("one direction twice", true, _angles("reused", d, 0.5, reused=True), "reused key"),
+            Control(
+                "one direction twice",
+                true,
+                _angles("reused", d, 0.5, reused=True),
+                "reused key",
+            ),
         ),
     )
 
@@ -81,15 +121,23 @@ def _gap() -> Check:
         d, a = setting.shapes["d"], np.linspace(-1, 1, 401)
         right = concentration.radial_mean_gap(noise=NOISE, lengthscale=TAU, dim=d)
         gaps = [
-            np.abs(laws.radial_mean(a, r, q, NOISE, TAU, d) - laws.still_kernel(a, r, q, TAU))
+            np.abs(
+                laws.radial_mean(a, r, q, NOISE, TAU, d)
+                - laws.still_kernel(a, r, q, TAU)
+            )
             for r, q in itertools.product((0.01, 0.5, 1.0, 3.0, 5.0), repeat=2)
         ]
-        return [(float(x / right.value), laws.rescaled(right, constant / right.value)) for x in np.max(gaps, 0)]
+        return [
+            (float(x / right.value), laws.rescaled(right, constant / right.value))
+            for x in np.max(gaps, 0)
+        ]
 
     settings = grid("radii from .01 to 5, d={d}", shapes="d", d=(2, 10, 1000))
     return Check(
         corrected=Form(sides(), settings),
-        controls=(Control("nine tenths of C", sides(constant=0.9), settings, "wrong factor"),),
+        controls=(
+            Control("nine tenths of C", sides(constant=0.9), settings, "wrong factor"),
+        ),
     )
 
 
@@ -106,6 +154,8 @@ def _lemma_7() -> Check:
         printed=Form(residual(), settings),
         controls=(
             Control("s^-2 for s^-1", residual(power=2), settings, "wrong power"),
-            Control("1 + t for 1 + t^2", residual(square=1), settings, "swapped constants"),
+            Control(
+                "1 + t for 1 + t^2", residual(square=1), settings, "swapped constants"
+            ),
         ),
     )

@@ -70,77 +70,149 @@ def figure3(
     Raises ValueError for unknown models or sizes out of range.
     """
     if not models or not set(models) <= set(MODELS):
-        raise ValueError(f"models must be some of {', '.join(MODELS)}, got {tuple(models)!r}")
+        raise ValueError(
+            f"models must be some of {', '.join(MODELS)}, got {tuple(models)!r}"
+        )
     scores = {}
     for model in models:
         for dim in dims:
             start = time.monotonic()
-            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), MODELS.index(model)), dim)
-            replicate = partial(_replicate, dim=dim, radial=model == "radial", sizes=sizes, dtype=dtype)
-            rows = [replicate(jax.random.fold_in(key, number)) for number in range(sizes.replicates)]
+            key = jax.random.fold_in(
+                jax.random.fold_in(jax.random.key(seed), MODELS.index(model)), dim
+            )
+            replicate = partial(
+                _replicate, dim=dim, radial=model == "radial", sizes=sizes, dtype=dtype
+            )
+            rows = [
+                replicate(jax.random.fold_in(key, number))
+                for number in range(sizes.replicates)
+            ]
             scores[model, dim] = np.asarray([[float(s) for s in row] for row in rows]).T
             if progress is not None:
                 progress(f"{model}, d = {dim}: {time.monotonic() - start:.1f} s")
     return scores
 
 
-def _replicate(key: Any, *, dim: int, radial: bool, sizes: Sizes, dtype: Any) -> list[Any]:
+def _replicate(
+    key: Any, *, dim: int, radial: bool, sizes: Sizes, dtype: Any
+) -> list[Any]:
     """Return the mutual information of every method with the truth, for one data set."""
     key_data, *keys = jax.random.split(key, 1 + len(METHODS))
     data = problems.nested_spheres(
-        key_data, num_points=sizes.points, dim=dim, radii=RADII, noise=NOISE, radial=radial, dtype=dtype
+        key_data,
+        num_points=sizes.points,
+        dim=dim,
+        radii=RADII,
+        noise=NOISE,
+        radial=radial,
+        dtype=dtype,
     )
-    labels = algorithm_1(keys[:-1], data.points, noise=NOISE, clusters=len(RADII), restarts=sizes.restarts)
-    plain = kmeans(keys[-1], data.points, len(RADII), num_restarts=sizes.restarts, num_candidates=1)
-    return [normalized_mutual_info(data.labels, clustering) for clustering in (*labels, plain.labels)]
+    labels = algorithm_1(
+        keys[:-1],
+        data.points,
+        noise=NOISE,
+        clusters=len(RADII),
+        restarts=sizes.restarts,
+    )
+    plain = kmeans(
+        keys[-1], data.points, len(RADII), num_restarts=sizes.restarts, num_candidates=1
+    )
+    return [
+        normalized_mutual_info(data.labels, clustering)
+        for clustering in (*labels, plain.labels)
+    ]
 
 
-def algorithm_1(keys: Sequence[Any], points: Any, *, noise: float, clusters: int, restarts: int) -> list[Any]:
+def algorithm_1(
+    keys: Sequence[Any], points: Any, *, noise: float, clusters: int, restarts: int
+) -> list[Any]:
     """Return the labels by every kernel, of noise of this size."""
-    kernels = [*(Gaussian((alpha * (1 + noise**2)) ** 0.5) for alpha in (1, 2)), Distance()]
+    kernels = [
+        *(Gaussian((alpha * (1 + noise**2)) ** 0.5) for alpha in (1, 2)),
+        Distance(),
+    ]
     pairs = zip(keys, kernels, strict=True)
-    return [spectral_from_gram(k, gram(kernel, points), clusters, num_restarts=restarts).labels for k, kernel in pairs]
+    return [
+        spectral_from_gram(
+            k, gram(kernel, points), clusters, num_restarts=restarts
+        ).labels
+        for k, kernel in pairs
+    ]
 
 
 def plot(pyplot: Any, scores: Scores) -> Any:
     """Draw the mean and two standard errors against the dimension."""
     models = list(dict.fromkeys(model for model, _ in scores))
-    figure, axes = pyplot.subplots(1, len(models), figsize=(5.5 * len(models), 4), sharey=True, squeeze=False)
+    figure, axes = pyplot.subplots(
+        1, len(models), figsize=(5.5 * len(models), 4), sharey=True, squeeze=False
+    )
     for model, axis in zip(models, axes[0], strict=True):
         dims = [dim for name, dim in scores if name == model]
         for number, (method, marker) in enumerate(zip(METHODS, "os^x", strict=True)):
             rows = [scores[model, dim][number] for dim in dims]
             errors = [2 * figures.standard_error(row) for row in rows]
-            axis.errorbar(dims, [row.mean() for row in rows], yerr=errors, marker=marker, capsize=2, label=method)
-        axis.set(xscale="log", xlabel="dimension d", title=f"{model} noise", ylim=(-0.03, 1.05))
+            axis.errorbar(
+                dims,
+                [row.mean() for row in rows],
+                yerr=errors,
+                marker=marker,
+                capsize=2,
+                label=method,
+            )
+        axis.set(
+            xscale="log",
+            xlabel="dimension d",
+            title=f"{model} noise",
+            ylim=(-0.03, 1.05),
+        )
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("normalized mutual information")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), ncol=len(METHODS), loc="lower center")
+    figure.legend(
+        *axes[0][0].get_legend_handles_labels(), ncol=len(METHODS), loc="lower center"
+    )
     figure.tight_layout(rect=(0, 0.08, 1, 1))
     return figure
 
 
-def result(scores: Scores, about: Mapping[str, Any], path: Path | None = None) -> figures.Result:
+def result(
+    scores: Scores, about: Mapping[str, Any], path: Path | None = None
+) -> figures.Result:
     """Return mean and standard error for every model, dimension and method, and every number."""
 
     def cell(row: np.ndarray) -> str:
         return f"{row.mean():.3f} ± {figures.standard_error(row):.3f}"
 
-    cells = [(model, str(dim), *map(cell, array)) for (model, dim), array in scores.items()]
+    cells = [
+        (model, str(dim), *map(cell, array)) for (model, dim), array in scores.items()
+    ]
     rows = [
-        {"noise": model, "dim": dim, "method": method, "mean": float(row.mean()), "values": row.tolist()}
+        {
+            "noise": model,
+            "dim": dim,
+            "method": method,
+            "mean": float(row.mean()),
+            "values": row.tolist(),
+        }
         for (model, dim), array in scores.items()
         for method, row in zip(METHODS, array, strict=True)
     ]
     title = "amini2021, Figure 3: normalized mutual information, mean ± standard error"
     table = figures.Table(title, ("noise", "d", *METHODS), cells)
-    return figures.Result([table], about, {"rows": rows}, [("--plot", path, partial(plot, scores=scores))])
+    return figures.Result(
+        [table], about, {"rows": rows}, [("--plot", path, partial(plot, scores=scores))]
+    )
 
 
 def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
     sizes = Sizes(options.points, options.replicates, options.restarts)
-    if min(sizes.replicates, sizes.restarts) < 1 or sizes.points < len(RADII) or min(options.dims) < 2:
-        raise UsageError("needs 1 replicate and restart, 3 points and 2 dimensions at least")
+    if (
+        min(sizes.replicates, sizes.restarts) < 1
+        or sizes.points < len(RADII)
+        or min(options.dims) < 2
+    ):
+        raise UsageError(
+            "needs 1 replicate and restart, 3 points and 2 dimensions at least"
+        )
     about = {"seed": options.seed, "dtype": options.dtype}
     scores = figure3(options.dims, sizes=sizes, progress=say, **about)
     return result(scores, {**about, "sizes": vars(sizes)}, options.plot)

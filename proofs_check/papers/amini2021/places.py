@@ -49,37 +49,57 @@ class Scope(shared.Scope):
 
 
 def around(
-    models: Sequence[trials.Model], deltas: Sequence[float], *, operator: bool = False, square: float = 2.0
+    models: Sequence[trials.Model],
+    deltas: Sequence[float],
+    *,
+    operator: bool = False,
+    square: float = 2.0,
 ) -> tuple[Setting, ...]:
     """Return the models, in a norm, with t such that exp(-t^2 / square) = delta."""
     return tuple(
-        model.setting(f"delta={delta:g}", {"t": math.sqrt(square * math.log(1 / delta)), "operator": float(operator)})
+        model.setting(
+            f"delta={delta:g}",
+            {"t": math.sqrt(square * math.log(1 / delta)), "operator": float(operator)},
+        )
         for model in models
         for delta in deltas
     )
 
 
-def per_point(formula: Callable[..., Bound], **options: Any) -> Callable[[Setting], Bound]:
+def per_point(
+    formula: Callable[..., Bound], **options: Any
+) -> Callable[[Setting], Bound]:
     """Return a bound divided by n, from the numbers of the setting and options as `bound_of` has them."""
     bound_of_all = shared.bound_of(formula, **{"num_points": "n", **options})
 
     def right(setting: Setting) -> Bound:
         bound = bound_of_all(setting)
-        return Bound(bound.value / setting.numbers["n"], bound.probability, bound.valid, bound.source)
+        return Bound(
+            bound.value / setting.numbers["n"],
+            bound.probability,
+            bound.valid,
+            bound.source,
+        )
 
     return right
 
 
 def clipped(*sizes: int) -> tuple[Setting, ...]:
     """Return sizes for the kernel of Proposition 1."""
-    return tuple(Setting(f"n={n}", None, {"n": float(n)}, {"most": max(sizes)}) for n in sizes)
+    return tuple(
+        Setting(f"n={n}", None, {"n": float(n)}, {"most": max(sizes)}) for n in sizes
+    )
 
 
-def inner_products(num_points: int, dim: int, norm: float, width: int | None = None) -> trials.Model:
+def inner_products(
+    num_points: int, dim: int, norm: float, width: int | None = None
+) -> trials.Model:
     """Return points N(mu_i, I) in R^dim with the inner product kernel, as rows of `width` numbers."""
     means = rank_two(num_points, dim, norm) @ np.eye(dim, width or dim)
     variances = trials.isotropic(means, math.sqrt(dim), dim)
-    return trials.Model(f"d={dim}, |M|={norm:g}", kernels.Linear(), math.inf, means, variances)
+    return trials.Model(
+        f"d={dim}, |M|={norm:g}", kernels.Linear(), math.inf, means, variances
+    )
 
 
 def rank_two(num_points: int, dim: int, norm: float) -> np.ndarray:
@@ -89,25 +109,39 @@ def rank_two(num_points: int, dim: int, norm: float) -> np.ndarray:
     return norm * M / np.linalg.norm(M, 2)
 
 
-def with_form(model: trials.Model, A: np.ndarray, tau: float, delta: float, label: str = "") -> Setting:
+def with_form(
+    model: trials.Model, A: np.ndarray, tau: float, delta: float, label: str = ""
+) -> Setting:
     """Return a setting with the quadratic form sum a_ij K_ij, and the norms of A and of M A."""
     S, means = (A + A.T) / 2, model.means
-    numbers = {"tau": tau, "dim": float(means.shape[1]), "mean_norm": float(np.linalg.norm(means, 2))}
-    numbers |= {"frobenius": float(np.linalg.norm(S)), "op_norm": float(np.linalg.norm(S, 2))}
+    numbers = {
+        "tau": tau,
+        "dim": float(means.shape[1]),
+        "mean_norm": float(np.linalg.norm(means, 2)),
+    }
+    numbers |= {
+        "frobenius": float(np.linalg.norm(S)),
+        "op_norm": float(np.linalg.norm(S, 2)),
+    }
     numbers["mean_frobenius"] = float(np.linalg.norm(means.T @ S))
-    setting = dataclasses.replace(model, extra={"A": A}).setting(f"delta={delta:g}", numbers)
+    setting = dataclasses.replace(model, extra={"A": A}).setting(
+        f"delta={delta:g}", numbers
+    )
     return dataclasses.replace(setting, name=label + setting.name)
 
 
 def form_shape(
-    spread: Callable[[Mapping[str, float]], float], size: Callable[[Mapping[str, float]], float]
+    spread: Callable[[Mapping[str, float]], float],
+    size: Callable[[Mapping[str, float]], float],
 ) -> Callable[[Setting], Bound]:
     """Return kappa^2 max(sqrt(spread tau), size tau), with probability 1 - 4 exp(-tau)."""
 
     def shape(setting: Setting) -> Bound:
         n, tau = setting.numbers, setting.numbers["tau"]
         value = KAPPA**2 * max(math.sqrt(spread(n) * tau), size(n) * tau)
-        return Bound(value, 1 - 4 * math.exp(-tau), True, "amini2021, a quadratic form, shape")
+        return Bound(
+            value, 1 - 4 * math.exp(-tau), True, "amini2021, a quadratic form, shape"
+        )
 
     return shape
 
@@ -120,13 +154,18 @@ def blocks(mean: Any, labels: np.ndarray, *, off_diagonal: bool) -> Any:
     )
 
 
-def distances_on_spheres(radii: tuple[float, float], noise: float, dim: int) -> trials.Model:
+def distances_on_spheres(
+    radii: tuple[float, float], noise: float, dim: int
+) -> trials.Model:
     """Return points on two spheres of R^dim in turns, with noise and their labels, and the kernel |x - y|.
 
     All have `SPHERE_POINTS` rows of `SPHERE_DIM` numbers.
     """
     n, d = SPHERE_POINTS, SPHERE_DIM
-    rows, labels = np.random.default_rng(41).standard_normal((n, d)) * (np.arange(d) < dim), np.arange(n) % 2
+    rows, labels = (
+        np.random.default_rng(41).standard_normal((n, d)) * (np.arange(d) < dim),
+        np.arange(n) % 2,
+    )
     lengths = np.array(radii)[labels] / np.linalg.norm(rows, axis=1)
     name = f"spheres of radii {radii[0]:g} and {radii[1]:g}, noise {noise:g}, d={dim}"
     model = trials.distances(name, lengths[:, None] * rows, noise / math.sqrt(dim), dim)
@@ -135,7 +174,11 @@ def distances_on_spheres(radii: tuple[float, float], noise: float, dim: int) -> 
 
 def two_spheres(*dims: int) -> tuple[Setting, ...]:
     """Return pairs of radii in several dimensions."""
-    rows = [(r, q, d) for d in dims for r, q in ((1.0, 1.0), (1.0, 5.0), (2.0, 3.0), (5.0, 5.0))]
+    rows = [
+        (r, q, d)
+        for d in dims
+        for r, q in ((1.0, 1.0), (1.0, 5.0), (2.0, 3.0), (5.0, 5.0))
+    ]
     return listed("radii {r:g} and {q:g}, d={d}", "r q d", rows, shapes="d")
 
 

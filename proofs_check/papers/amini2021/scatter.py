@@ -34,13 +34,27 @@ from jaxkern import problems
 from jaxkern.metrics import misclassification_rate
 from proofs_check.papers import figures
 from proofs_check.papers.amini2021 import figure3
-from proofs_check.papers.amini2021.figure3 import MODELS, NOISE, POINTS, RADII, REPLICATES, RESTARTS, algorithm_1
+from proofs_check.papers.amini2021.figure3 import (
+    MODELS,
+    NOISE,
+    POINTS,
+    RADII,
+    REPLICATES,
+    RESTARTS,
+    algorithm_1,
+)
 from proofs_check.usage import UsageError
 
 CIRCLES, LEVELS = (1.0, 3.0), (0.0, 0.3, 0.7, 1.5)
 DIMS = (2, 10, 100, 1000)
 METHODS = figure3.METHODS[:3]
-COLUMNS = ("isotropic, two", "radial, two", "isotropic, all", "radial, all", "difference")
+COLUMNS = (
+    "isotropic, two",
+    "radial, two",
+    "isotropic, all",
+    "radial, all",
+    "difference",
+)
 SHOWN = 150
 BINS, NODES = 4000, 200
 
@@ -48,7 +62,9 @@ OfNoise = Mapping[float, Mapping[str, Any]]
 OfDimension = Mapping[int, Mapping[str, float]]
 
 
-def radius_cdf(x: Any, *, radius: float, noise: float, dim: int, coordinates: int, radial: bool) -> np.ndarray:
+def radius_cdf(
+    x: Any, *, radius: float, noise: float, dim: int, coordinates: int, radial: bool
+) -> np.ndarray:
     """Return P(|P X| <= x) for a point of a noisy sphere, P the projection to the first coordinates, 2 or all.
 
     The mean is r theta with theta uniform on the sphere; |P theta|^2 has the law Beta(1, (d - 2) / 2) for two
@@ -65,12 +81,19 @@ def radius_cdf(x: Any, *, radius: float, noise: float, dim: int, coordinates: in
     whole = coordinates == dim
     if radial or noise == 0:
         if whole:
-            return stats.norm.cdf(x, radius, sd) - stats.norm.cdf(-x, radius, sd) if noise else (x >= radius) * 1.0
+            return (
+                stats.norm.cdf(x, radius, sd) - stats.norm.cdf(-x, radius, sd)
+                if noise
+                else (x >= radius) * 1.0
+            )
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         lengths = np.abs(radius + sd * nodes) if noise else np.array([radius])
         weights = weights / weights.sum() if noise else np.ones(1)
         shares = np.minimum(x[:, None] / np.maximum(lengths, 1e-300), 1) ** 2
-        return -np.expm1((dim - 2) / 2 * np.log1p(-np.minimum(shares, 1 - 1e-16))) @ weights
+        return (
+            -np.expm1((dim - 2) / 2 * np.log1p(-np.minimum(shares, 1 - 1e-16)))
+            @ weights
+        )
     if whole:
         return stats.ncx2.cdf((x / sd) ** 2, dim, (radius / sd) ** 2)
     quantiles = (np.arange(NODES) + 0.5) / NODES
@@ -78,15 +101,34 @@ def radius_cdf(x: Any, *, radius: float, noise: float, dim: int, coordinates: in
     return np.mean(stats.ncx2.cdf((x[:, None] / sd) ** 2, 2, squares / sd**2), axis=1)
 
 
-def shares(radii: Sequence[float], *, noise: float, dim: int, coordinates: int, radial: bool) -> np.ndarray:
+def shares(
+    radii: Sequence[float], *, noise: float, dim: int, coordinates: int, radial: bool
+) -> np.ndarray:
     """Return how the law of |P X| of every cluster is spread over a common grid, (R, BINS + 1), each row of sum one."""
     scale = (coordinates / dim) ** 0.5
-    edges = np.linspace(0, scale * (max(radii) + 8 * noise / dim**0.5) * (3 if coordinates < dim else 1) + 1e-9, BINS)
-    below = [radius_cdf(edges, radius=r, noise=noise, dim=dim, coordinates=coordinates, radial=radial) for r in radii]
+    edges = np.linspace(
+        0,
+        scale * (max(radii) + 8 * noise / dim**0.5) * (3 if coordinates < dim else 1)
+        + 1e-9,
+        BINS,
+    )
+    below = [
+        radius_cdf(
+            edges,
+            radius=r,
+            noise=noise,
+            dim=dim,
+            coordinates=coordinates,
+            radial=radial,
+        )
+        for r in radii
+    ]
     return np.diff(np.array(below), prepend=0, append=1, axis=1)
 
 
-def least_error(radii: Sequence[float], *, noise: float, dim: int, coordinates: int, radial: bool) -> float:
+def least_error(
+    radii: Sequence[float], *, noise: float, dim: int, coordinates: int, radial: bool
+) -> float:
     """Return the least misclassification rate of any rule that sees P X, for clusters of equal shares.
 
     Rounding the distance to a grid of 4000 cells can only make it larger, by some 1e-3 at most.
@@ -98,7 +140,8 @@ def least_error(radii: Sequence[float], *, noise: float, dim: int, coordinates: 
 def difference(radii: Sequence[float], *, noise: float, dim: int) -> float:
     """Return the total variation distance between both kinds of noise, of the first two coordinates of a point."""
     isotropic, radial = (
-        shares(radii, noise=noise, dim=dim, coordinates=2, radial=flag).mean(axis=0) for flag in (False, True)
+        shares(radii, noise=noise, dim=dim, coordinates=2, radial=flag).mean(axis=0)
+        for flag in (False, True)
     )
     return float(np.abs(isotropic - radial).sum() / 2)
 
@@ -117,26 +160,47 @@ def figure1(
     Raises ValueError if a size is too small.
     """
     if min(replicates, restarts) < 1 or points < len(CIRCLES):
-        raise ValueError(f"needs 1 replicate and restart and 2 points, got {replicates}, {restarts}, {points}")
+        raise ValueError(
+            f"needs 1 replicate and restart and 2 points, got {replicates}, {restarts}, {points}"
+        )
     rows: dict[float, dict[str, Any]] = {}
     for number, level in enumerate(levels):
         key = jax.random.fold_in(jax.random.key(seed), number)
         errors = [
-            _clustered(jax.random.fold_in(key, i), level, points=points, restarts=restarts, dtype=dtype)
+            _clustered(
+                jax.random.fold_in(key, i),
+                level,
+                points=points,
+                restarts=restarts,
+                dtype=dtype,
+            )
             for i in range(replicates)
         ]
-        least = least_error(CIRCLES, noise=level, dim=2, coordinates=2, radial=False) if level else 0.0
+        least = (
+            least_error(CIRCLES, noise=level, dim=2, coordinates=2, radial=False)
+            if level
+            else 0.0
+        )
         columns = np.asarray([[float(e) for e in row] for row in errors]).T
         rows[level] = {"least": least, **dict(zip(METHODS, columns, strict=True))}
     return rows
 
 
-def _clustered(key: Any, level: float, *, points: int, restarts: int, dtype: Any) -> list[Any]:
+def _clustered(
+    key: Any, level: float, *, points: int, restarts: int, dtype: Any
+) -> list[Any]:
     """Return the misclassification rate of Algorithm 1 with every kernel, for one data set."""
     key_data, *keys = jax.random.split(key, 1 + len(METHODS))
-    data = problems.circles(key_data, num_points=points, radii=CIRCLES, noise=level, dtype=dtype)
-    labels = algorithm_1(keys, data.points, noise=level, clusters=len(CIRCLES), restarts=restarts)
-    return [misclassification_rate(data.labels, clustering, num_labels=len(CIRCLES)) for clustering in labels]
+    data = problems.circles(
+        key_data, num_points=points, radii=CIRCLES, noise=level, dtype=dtype
+    )
+    labels = algorithm_1(
+        keys, data.points, noise=level, clusters=len(CIRCLES), restarts=restarts
+    )
+    return [
+        misclassification_rate(data.labels, clustering, num_labels=len(CIRCLES))
+        for clustering in labels
+    ]
 
 
 def figure2(dims: Sequence[int] = DIMS) -> dict[int, dict[str, float]]:
@@ -145,22 +209,45 @@ def figure2(dims: Sequence[int] = DIMS) -> dict[int, dict[str, float]]:
     for dim in dims:
         row: dict[str, float] = {}
         for model in MODELS:
-            least = partial(least_error, RADII, noise=NOISE, dim=dim, radial=model == "radial")
-            row |= {f"{model}, two": least(coordinates=2), f"{model}, all": least(coordinates=dim)}
+            least = partial(
+                least_error, RADII, noise=NOISE, dim=dim, radial=model == "radial"
+            )
+            row |= {
+                f"{model}, two": least(coordinates=2),
+                f"{model}, all": least(coordinates=dim),
+            }
         rows[dim] = {**row, "difference": difference(RADII, noise=NOISE, dim=dim)}
     return rows
 
 
-def _sample(number: int, *, radii: Sequence[float], noise: float, dim: int, radial: bool, seed: int) -> Any:
+def _sample(
+    number: int,
+    *,
+    radii: Sequence[float],
+    noise: float,
+    dim: int,
+    radial: bool,
+    seed: int,
+) -> Any:
     key = jax.random.fold_in(jax.random.key(seed), number)
-    data = problems.nested_spheres(key, num_points=SHOWN, dim=dim, radii=radii, noise=noise, radial=radial)
+    data = problems.nested_spheres(
+        key, num_points=SHOWN, dim=dim, radii=radii, noise=noise, radial=radial
+    )
     return np.asarray(data.points[:, :2]), np.asarray(data.labels)
 
 
-def _draw(axis: Any, title: str, points: np.ndarray, labels: np.ndarray, radii: Sequence[float]) -> None:
+def _draw(
+    axis: Any,
+    title: str,
+    points: np.ndarray,
+    labels: np.ndarray,
+    radii: Sequence[float],
+) -> None:
     for number, (radius, marker) in enumerate(zip(radii, "os^", strict=False)):
         mine = points[labels == number].round(4)
-        axis.plot(mine[:, 0], mine[:, 1], marker, markersize=2.5, label=f"radius {radius:g}")
+        axis.plot(
+            mine[:, 0], mine[:, 1], marker, markersize=2.5, label=f"radius {radius:g}"
+        )
     axis.set_aspect("equal", adjustable="datalim")
     axis.tick_params(labelsize=7)
     axis.set_title(title, fontsize=10)
@@ -177,7 +264,9 @@ def plot1(pyplot: Any, *, seed: int = 0) -> Any:
     """Draw Figure 1."""
     figure, axes = pyplot.subplots(1, len(LEVELS), figsize=(2.6 * len(LEVELS), 3.1))
     for number, (level, axis) in enumerate(zip(LEVELS, axes, strict=True)):
-        points, labels = _sample(number, radii=CIRCLES, noise=level, dim=2, radial=False, seed=seed)
+        points, labels = _sample(
+            number, radii=CIRCLES, noise=level, dim=2, radial=False, seed=seed
+        )
         _draw(axis, f"σ = {level:g}", points, labels, CIRCLES)
     return _with_legend(figure, axes[0])
 
@@ -188,7 +277,9 @@ def plot2(pyplot: Any, *, seed: int = 0) -> Any:
     for i, model in enumerate(MODELS):
         for j, dim in enumerate(DIMS):
             number, radial = i * len(DIMS) + j, model == "radial"
-            points, labels = _sample(number, radii=RADII, noise=NOISE, dim=dim, radial=radial, seed=seed)
+            points, labels = _sample(
+                number, radii=RADII, noise=NOISE, dim=dim, radial=radial, seed=seed
+            )
             _draw(axes[i, j], f"{model}, d = {dim}", points, labels, RADII)
     return _with_legend(figure, axes[0, 0])
 
@@ -198,27 +289,50 @@ def _tables(first: OfNoise, second: OfDimension) -> list[figures.Table | str]:
         return f"{values.mean():.3f} ± {figures.standard_error(values):.3f}"
 
     title = "amini2021, Figure 1: misclassification rate, least of all rules and mean ± standard error of Algorithm 1"
-    cells = [(f"{level:g}", f"{row['least']:.3f}", *(cell(row[m]) for m in METHODS)) for level, row in first.items()]
-    tables: list[figures.Table | str] = [figures.Table(title, ("noise", "least", *METHODS), cells, names=0)]
+    cells = [
+        (f"{level:g}", f"{row['least']:.3f}", *(cell(row[m]) for m in METHODS))
+        for level, row in first.items()
+    ]
+    tables: list[figures.Table | str] = [
+        figures.Table(title, ("noise", "least", *METHODS), cells, names=0)
+    ]
     title = "amini2021, Figure 2: least misclassification rate from two or all coordinates; distance of both noises"
-    cells = [(str(dim), *(f"{row[name]:.3f}" for name in COLUMNS)) for dim, row in second.items()]
+    cells = [
+        (str(dim), *(f"{row[name]:.3f}" for name in COLUMNS))
+        for dim, row in second.items()
+    ]
     return [*tables, figures.Table(title, ("d", *COLUMNS), cells, names=0)]
 
 
 def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
-    if min(options.replicates, options.restarts) < 1 or options.points < 2 or min(options.dims) < 2:
-        raise UsageError("needs 1 replicate and restart, 2 points and 2 dimensions at least")
+    if (
+        min(options.replicates, options.restarts) < 1
+        or options.points < 2
+        or min(options.dims) < 2
+    ):
+        raise UsageError(
+            "needs 1 replicate and restart, 2 points and 2 dimensions at least"
+        )
     about = {"seed": options.seed, "dtype": options.dtype}
-    sizes = {name: getattr(options, name) for name in ("points", "replicates", "restarts")}
+    sizes = {
+        name: getattr(options, name) for name in ("points", "replicates", "restarts")
+    }
     first, second = figure1(**about, **sizes), figure2(options.dims)
     rows = [
-        {"noise": level, "least": row["least"], **{method: row[method].tolist() for method in METHODS}}
+        {
+            "noise": level,
+            "least": row["least"],
+            **{method: row[method].tolist() for method in METHODS},
+        }
         for level, row in first.items()
     ]
     return figures.Result(
         _tables(first, second),
         {**about, "sizes": sizes},
-        {"figure1": rows, "figure2": [{"dim": dim, **row} for dim, row in second.items()]},
+        {
+            "figure1": rows,
+            "figure2": [{"dim": dim, **row} for dim, row in second.items()],
+        },
         [
             ("--plot1", options.plot1, partial(plot1, seed=options.seed)),
             ("--plot2", options.plot2, partial(plot2, seed=options.seed)),

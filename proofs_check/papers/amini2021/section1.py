@@ -22,17 +22,29 @@ def _decomposition() -> Check:
         """Given the signal the noise has the Schur complement as its covariance, which is 1 / (u' Sigma^-1 u)."""
         Sigma = setting.data
         cross = along @ Sigma @ across
-        left = op_norm(along @ Sigma @ along - cross @ np.linalg.pinv(across @ Sigma @ across) @ cross.T)
+        left = op_norm(
+            along @ Sigma @ along
+            - cross @ np.linalg.pinv(across @ Sigma @ across) @ cross.T
+        )
         gap = abs(left - 1 / float(direction @ np.linalg.solve(Sigma, direction)))
         pairs = [(left, factor * op_norm(along @ Sigma @ along)), (gap, 0)]
         return lines(pairs, "amini2021, Section 1, the decomposition")
 
     anisotropic = (Setting("a general Sigma, d=3", general),)
     return Check(
-        printed=Form(Identity(correlation), (Setting("Sigma = 2 I, d=3", 2.0 * np.eye(3)),)),
+        printed=Form(
+            Identity(correlation), (Setting("Sigma = 2 I, d=3", 2.0 * np.eye(3)),)
+        ),
         corrected=Form(sides(), anisotropic),
         controls=(
-            Control("a general Sigma", Identity(correlation), anisotropic, "hypothesis broken"),
-            Control("three quarters of it", sides(factor=0.75), anisotropic, "wrong factor"),
+            Control(
+                "a general Sigma",
+                Identity(correlation),
+                anisotropic,
+                "hypothesis broken",
+            ),
+            Control(
+                "three quarters of it", sides(factor=0.75), anisotropic, "wrong factor"
+            ),
         ),
     )

@@ -11,19 +11,46 @@ from scipy import stats
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import (
+    Calibrated,
+    Check,
+    Control,
+    Exact,
+    Form,
+    Identity,
+    Inequality,
+    Setting,
+    Tail,
+)
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import KAPPA, NOISE, Scope, inner_products, per_point, rank_two
-from proofs_check.papers.shared import grid, lines, listed, op_norm, parametrized, rng_of
+from proofs_check.papers.amini2021.places import (
+    KAPPA,
+    NOISE,
+    Scope,
+    inner_products,
+    per_point,
+    rank_two,
+)
+from proofs_check.papers.shared import (
+    grid,
+    lines,
+    listed,
+    op_norm,
+    parametrized,
+    rng_of,
+)
 
 
-def _gram(cases: Sequence[tuple[int, float]], scope: Scope, **numbers: Callable[..., float]) -> tuple[Setting, ...]:
+def _gram(
+    cases: Sequence[tuple[int, float]], scope: Scope, **numbers: Callable[..., float]
+) -> tuple[Setting, ...]:
     """Return dimensions and norms of the means with failure probabilities, and numbers that depend on these three."""
     return tuple(
         inner_products(trials.POINTS, dim, norm, 64).setting(
             f"delta={delta:g}",
-            {"dim": float(dim), "operator": 1.0} | {name: of(norm, delta) for name, of in numbers.items()},
+            {"dim": float(dim), "operator": 1.0}
+            | {name: of(norm, delta) for name, of in numbers.items()},
         )
         for dim, norm in cases
         for delta in scope.deltas
@@ -41,23 +68,45 @@ CASES = ((16, 0.0), (16, 20.0), (64, 40.0))
 def _theorem_2(scope: Scope) -> Check:
     n = 384
     c1 = math.log(4 / 0.3) / math.log(n)  # 4 n^-c1 = 0.3
-    signs = (Setting(f"random signs, n=d={n}", None, {"u": 0.0}, {"n": n, "steps": 32}),)
+    signs = (
+        Setting(f"random signs, n=d={n}", None, {"u": 0.0}, {"n": n, "steps": 32}),
+    )
 
     def printed(setting: Setting) -> Bound:
-        given = {"kappa": 1 / math.sqrt(math.log(2)), "scale": 1, "mean_norm": 0, "dim": n, "num_points": n, "c2": 1.0}
-        right = concentration.inner_product_kernel(**given, u=setting.numbers["u"], c1=c1, as_printed=True)
+        given = {
+            "kappa": 1 / math.sqrt(math.log(2)),
+            "scale": 1,
+            "mean_norm": 0,
+            "dim": n,
+            "num_points": n,
+            "c2": 1.0,
+        }
+        right = concentration.inner_product_kernel(
+            **given, u=setting.numbers["u"], c1=c1, as_printed=True
+        )
         return laws.rescaled(right, 1 / n)
 
     def forgotten(setting: Setting) -> Bound:
         return bound(Setting("", numbers={**setting.numbers, "mean_norm": 0.0}))
 
     bound = per_point(concentration.inner_product_gaussian)
-    given = {"mean_norm": lambda norm, _: norm, "mean_rank": lambda norm, _: 2.0 * (norm > 0), "u": _u}
+    given = {
+        "mean_norm": lambda norm, _: norm,
+        "mean_rank": lambda norm, _: 2.0 * (norm > 0),
+        "u": _u,
+    }
     control = Tail(trials.gram_error, forgotten)
     return Check(
         printed=Form(Tail(trials.signs_norm, printed), signs),
         corrected=Form(Tail(trials.gram_error, bound), _gram(CASES, scope, **given)),
-        controls=(Control("without the means", control, _gram(CASES[-1:], scope, **given), "term left out"),),
+        controls=(
+            Control(
+                "without the means",
+                control,
+                _gram(CASES[-1:], scope, **given),
+                "term left out",
+            ),
+        ),
     )
 
 
@@ -69,15 +118,21 @@ def _net() -> Check:
             """|B| over the largest |z'Bz| of a net of the circle whose farthest point is at distance eps."""
             rng = rng_of(key)
             angle = 2 * math.asin(eps / 2)  # between vectors at distance eps
-            angles = np.add.outer(np.arange(4) * math.pi / 2, np.linspace(angle, math.pi / 2 - angle, 4)).ravel()
+            angles = np.add.outer(
+                np.arange(4) * math.pi / 2, np.linspace(angle, math.pi / 2 - angle, 4)
+            ).ravel()
             net = np.stack([np.cos(angles), np.sin(angles)], axis=1)
             pairs = []
             for i in range(201):
                 # Both eigenvectors of the first one are as far from the net as can be.
                 A = rng.standard_normal((2, 2)) if i else np.diag([0.5, -0.5])
-                best = float(np.max(np.abs(np.einsum("ki,ij,kj->k", net, A + A.T, net))))
+                best = float(
+                    np.max(np.abs(np.einsum("ki,ij,kj->k", net, A + A.T, net)))
+                )
                 pairs.append((op_norm(A + A.T) / best / constant, factor))
-            return lines([*pairs, (len(net) / 9**2, 1)], "amini2021, proof of Theorem 2")
+            return lines(
+                [*pairs, (len(net) / 9**2, 1)], "amini2021, proof of Theorem 2"
+            )
 
         return Inequality(check)
 
@@ -86,7 +141,9 @@ def _net() -> Check:
     return Check(
         printed=Form(sides(2.0), settings),
         corrected=Form(sides(sharp), settings),
-        controls=(Control("99 per cent of it", sides(sharp, 0.99), settings, "wrong factor"),),
+        controls=(
+            Control("99 per cent of it", sides(sharp, 0.99), settings, "wrong factor"),
+        ),
     )
 
 
@@ -97,11 +154,16 @@ def _any_covariance(scope: Scope) -> Check:
 
     def tail(net: float) -> Tail:
         formula = concentration.inner_product_gaussian_any
-        return Tail(trials.gram_error, per_point(formula, frobenius=size, num_points=net * n))
+        return Tail(
+            trials.gram_error, per_point(formula, frobenius=size, num_points=net * n)
+        )
 
     settings = []
     for norm in (0.0, 20.0):
-        means, name = rank_two(n, d, norm) @ np.eye(d, width), f"unequal variances, d={d}, |M|={norm:g}"
+        means, name = (
+            rank_two(n, d, norm) @ np.eye(d, width),
+            f"unequal variances, d={d}, |M|={norm:g}",
+        )
         model = trials.Model(name, kernels.Linear(), math.inf, means, sd**2)
         for delta in scope.deltas:
             numbers = {"mean_norm": norm, "tau": math.log(1 / delta), "operator": 1.0}
@@ -109,7 +171,9 @@ def _any_covariance(scope: Scope) -> Check:
     return Check(
         corrected=Form(tail(1.0), tuple(settings)),
         # A net of the sphere in one dimension: without any point there would be no bound at all.
-        controls=(Control("without the net", tail(1 / n), tuple(settings), "term left out"),),
+        controls=(
+            Control("without the net", tail(1 / n), tuple(settings), "term left out"),
+        ),
     )
 
 
@@ -120,19 +184,30 @@ def _eq14(scope: Scope) -> Check:
     def shape(setting: Setting) -> Bound:
         n, d, size = (setting.numbers[name] for name in ("n", "dim", "mean_norm"))
         value = KAPPA**2 * (n + math.sqrt(n * d)) + KAPPA * math.sqrt(n) * size
-        return Bound(value / n, 1 - setting.numbers["t"], True, "amini2021, (14), shape")
+        return Bound(
+            value / n, 1 - setting.numbers["t"], True, "amini2021, (14), shape"
+        )
 
     def forgotten(setting: Setting) -> Bound:
-        return laws.rescaled(shape(Setting("", numbers={**setting.numbers, "mean_norm": 0.0})), 0.4)
+        return laws.rescaled(
+            shape(Setting("", numbers={**setting.numbers, "mean_norm": 0.0})), 0.4
+        )
 
-    settings = _gram(CASES, scope, mean_norm=lambda norm, _: norm, t=lambda _, delta: delta)
+    settings = _gram(
+        CASES, scope, mean_norm=lambda norm, _: norm, t=lambda _, delta: delta
+    )
     far, trial = settings[-len(scope.deltas) :], trials.gram_error
     tenth = Calibrated(trial, shape, 0.0, upper / 10)
     return Check(
         printed=Form(Calibrated(trial, shape, 0.0, upper), settings),
         controls=(
             Control("a tenth of the constant", tenth, settings, "wrong factor"),
-            Control("without the means", Calibrated(trial, forgotten, 0.0, 4 / KAPPA**2), far, "term left out"),
+            Control(
+                "without the means",
+                Calibrated(trial, forgotten, 0.0, 4 / KAPPA**2),
+                far,
+                "term left out",
+            ),
         ),
     )
 
@@ -158,8 +233,15 @@ def _mean() -> Check:
     return Check(
         printed=Form(residual(lambda Sigma: float(np.trace(Sigma))), settings),
         controls=(
-            Control("|Sigma_i| for its trace", residual(op_norm), settings, "swapped constants"),
-            Control("no diagonal", residual(lambda Sigma: 0.0), settings, "term left out"),
+            Control(
+                "|Sigma_i| for its trace",
+                residual(op_norm),
+                settings,
+                "swapped constants",
+            ),
+            Control(
+                "no diagonal", residual(lambda Sigma: 0.0), settings, "term left out"
+            ),
         ),
     )
 
@@ -170,7 +252,10 @@ def _relative() -> Check:
             """|M|^power |K - E K| / |E K| against the limit of its upper bound, which is fixed."""
             rng = rng_of(key)
             n, d = 30, 10
-            W, direction = rng.standard_normal((d, n)), np.outer(np.eye(1, d)[0], np.full(n, n**-0.5))
+            W, direction = (
+                rng.standard_normal((d, n)),
+                np.outer(np.eye(1, d)[0], np.full(n, n**-0.5)),
+            )
             pairs = []
             for size in (10.0, 100.0, 1000.0):
                 M = size * direction
@@ -184,7 +269,8 @@ def _relative() -> Check:
 
     settings = (Setting("rank one, n=30, d=10"),)
     return Check(
-        printed=Form(sides(1.0), settings), controls=(Control("1 / |M|^2", sides(2.0), settings, "wrong power"),)
+        printed=Form(sides(1.0), settings),
+        controls=(Control("1 / |M|^2", sides(2.0), settings, "wrong power"),),
     )
 
 
@@ -198,10 +284,18 @@ def _example_2() -> Check:
         printed = NOISE**2 * (1 / d + (n * d) ** -0.5) + NOISE * (n * d) ** power * size
         return np.array([printed / shape - 1])
 
-    settings = listed("n={n:g}, d={d:g}, |M|={M:g}", "n d M", ((100.0, 10.0, 5.0), (50.0, 2000.0, 30.0)))
+    settings = listed(
+        "n={n:g}, d={d:g}, |M|={M:g}",
+        "n d M",
+        ((100.0, 10.0, 5.0), (50.0, 2000.0, 30.0)),
+    )
     return Check(
         printed=Form(residual(), settings),
-        controls=(Control("1 / (n d) for its root", residual(power=-1.0), settings, "wrong power"),),
+        controls=(
+            Control(
+                "1 / (n d) for its root", residual(power=-1.0), settings, "wrong power"
+            ),
+        ),
     )
 
 
@@ -210,7 +304,12 @@ def _centred(scope: Scope) -> Check:
 
     def shape(setting: Setting) -> Bound:
         n, d = setting.numbers["n"], setting.numbers["dim"]
-        return Bound(1 + math.sqrt(d / n), 1 - setting.numbers["t"], True, "amini2021, Section 2.2, shape")
+        return Bound(
+            1 + math.sqrt(d / n),
+            1 - setting.numbers["t"],
+            True,
+            "amini2021, Section 2.2, shape",
+        )
 
     def over(key: jax.Array, population: Any, numbers: trials.Numbers) -> jax.Array:
         return 1 / trials.gram_error(key, population, numbers)
@@ -228,7 +327,9 @@ def _centred(scope: Scope) -> Check:
         printed=Form(Calibrated(trials.gram_error, shape, 0.0, 4.0), settings),
         corrected=Form(tail(1.0), settings),
         controls=(
-            Control("ten times the lower bound", tail(10.0), settings[:1], "wrong factor"),
+            Control(
+                "ten times the lower bound", tail(10.0), settings[:1], "wrong factor"
+            ),
             Control("a tenth of the constant", tenth, settings, "wrong factor"),
         ),
     )
@@ -236,7 +337,9 @@ def _centred(scope: Scope) -> Check:
 
 def _limit() -> Check:
     @parametrized(Inequality)
-    def sides(setting: Setting, limit: Callable[[np.ndarray], np.ndarray], factor: float = 1.0) -> Pairs:
+    def sides(
+        setting: Setting, limit: Callable[[np.ndarray], np.ndarray], factor: float = 1.0
+    ) -> Pairs:
         n, d, rank = (setting.shapes[name] for name in ("n", "d", "rank"))
         rng = np.random.default_rng(rank)
         W = rng.standard_normal((d, n))
@@ -250,11 +353,15 @@ def _limit() -> Check:
             pairs.append((left, s**2 * op_norm(W.T @ W - d * np.eye(n))))
         return lines(pairs, "amini2021, Section 2.2, the limit")
 
-    settings = grid("rank {rank}, n=40, d=3", shapes="n d rank", rank=(1, 3), n=[40], d=[3])
+    settings = grid(
+        "rank {rank}, n=40, d=3", shapes="n d rank", rank=(1, 3), n=[40], d=[3]
+    )
     return Check(
         printed=Form(sides(limit=lambda C: C, factor=2.0), settings),
         corrected=Form(sides(limit=lambda C: C + C.T), settings),
-        controls=(Control("|M'W|", sides(limit=lambda C: C), settings, "wrong factor"),),
+        controls=(
+            Control("|M'W|", sides(limit=lambda C: C), settings, "wrong factor"),
+        ),
     )
 
 
@@ -269,8 +376,12 @@ def _lower() -> Check:
     @parametrized(Exact)
     def probability(setting: Setting, factor: float = 1.0) -> tuple[float, float]:
         n, u = setting.shapes["n"], setting.numbers["u"]
-        right = concentration.inner_product_lower(mean_norm=1.0, mean_rank=1, num_points=n, u=u)
-        return log_below(n, factor * (right.value + u) - u), math.log(1 - right.probability)
+        right = concentration.inner_product_lower(
+            mean_norm=1.0, mean_rank=1, num_points=n, u=u
+        )
+        return log_below(n, factor * (right.value + u) - u), math.log(
+            1 - right.probability
+        )
 
     def printed(setting: Setting) -> tuple[float, float]:
         n = setting.shapes["n"]
@@ -278,7 +389,16 @@ def _lower() -> Check:
 
     settings = grid("rank one, n={n}, u={u:g}", shapes="n", n=(10, 1000), u=(1.0, 2.5))
     return Check(
-        printed=Form(Exact(printed), (Setting("rank one, n=1000", shapes={"n": 1000}),)),
+        printed=Form(
+            Exact(printed), (Setting("rank one, n=1000", shapes={"n": 1000}),)
+        ),
         corrected=Form(probability(), settings),
-        controls=(Control("sqrt(2) times the root", probability(factor=math.sqrt(2)), settings, "wrong factor"),),
+        controls=(
+            Control(
+                "sqrt(2) times the root",
+                probability(factor=math.sqrt(2)),
+                settings,
+                "wrong factor",
+            ),
+        ),
     )

@@ -15,7 +15,14 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setti
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import distances_on_spheres
-from proofs_check.papers.shared import always, as_residual, grid, parametrized, real, rng_of
+from proofs_check.papers.shared import (
+    always,
+    as_residual,
+    grid,
+    parametrized,
+    real,
+    rng_of,
+)
 
 
 def distances(rows: np.ndarray) -> np.ndarray:
@@ -23,7 +30,9 @@ def distances(rows: np.ndarray) -> np.ndarray:
     return np.linalg.norm(rows[:, None] - rows, axis=2)
 
 
-def leading(A: np.ndarray, rank: int, *, signed: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def leading(
+    A: np.ndarray, rank: int, *, signed: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the `rank` eigenvalues of largest size, or the largest ones where `signed`, and their vectors."""
     values, vectors = np.linalg.eigh(A)
     first = np.argsort(-(values if signed else np.abs(values)))[:rank]
@@ -44,21 +53,34 @@ def _isometry() -> Check:
     settings = grid("R={R}, n=12", shapes="R", R=(2, 5))
     return Check(
         printed=Form(residual(1), settings),
-        controls=(Control("without the eigenvalues", residual(0), settings, "wrong operator"),),
+        controls=(
+            Control("without the eigenvalues", residual(0), settings, "wrong operator"),
+        ),
     )
 
 
 def _recovery() -> Check:
     def on_spheres(*dims: int) -> tuple[Setting, ...]:
         models = (distances_on_spheres((5.0, 10.0), 1.5, dim) for dim in dims)
-        return tuple(model.setting("two clusters", {}, {"clusters": 2}) for model in models)
+        return tuple(
+            model.setting("two clusters", {}, {"clusters": 2}) for model in models
+        )
 
     def bound(setting: Setting) -> Bound:
         return Bound(0.02, 0.9, True, "amini2021, Section 3.5")
 
     return Check(
-        printed=Form(Tail(trials.misclassified, bound, lambda setting: 0.5), on_spheres(32, 256)),
-        controls=(Control("in the plane", Tail(trials.misclassified, bound), on_spheres(2), "hypothesis broken"),),
+        printed=Form(
+            Tail(trials.misclassified, bound, lambda setting: 0.5), on_spheres(32, 256)
+        ),
+        controls=(
+            Control(
+                "in the plane",
+                Tail(trials.misclassified, bound),
+                on_spheres(2),
+                "hypothesis broken",
+            ),
+        ),
     )
 
 
@@ -81,7 +103,10 @@ def least_cost(X: np.ndarray, num: int) -> float:
     best = math.inf
     for labels in itertools.product(range(num), repeat=len(X) - 1):
         cells = np.array((0, *labels))
-        cost = sum(float(np.sum((X[cells == k] - X[cells == k].mean(axis=0)) ** 2)) for k in set(cells.tolist()))
+        cost = sum(
+            float(np.sum((X[cells == k] - X[cells == k].mean(axis=0)) ** 2))
+            for k in set(cells.tolist())
+        )
         best = min(best, cost)
     return best
 
@@ -96,19 +121,31 @@ def _factor() -> Check:
         return [(*seeded_costs(X, rank), least_cost(X, rank)) for X in clouds]
 
     @parametrized(Inequality)
-    def sides(setting: Setting, level: float | None = None, *, surely: bool = False) -> Pairs:
+    def sides(
+        setting: Setting, level: float | None = None, *, surely: bool = False
+    ) -> Pairs:
         rank = setting.shapes["R"]
-        right = always(8 * (math.log(rank) + 2) if level is None else level, "k-means++")
+        right = always(
+            8 * (math.log(rank) + 2) if level is None else level, "k-means++"
+        )
         return [
-            (float(costs.max() if surely else chances @ costs) / least, right) for chances, costs, least in cases(rank)
+            (float(costs.max() if surely else chances @ costs) / least, right)
+            for chances, costs, least in cases(rank)
         ]
 
     settings = grid("R={R}, 7 points", shapes="R", R=(2, 3))
     return Check(
         corrected=Form(sides(), settings),
         controls=(
-            Control("a factor 1.5 in the mean", sides(level=1.5), settings, "wrong factor"),
-            Control("the same factor surely", sides(surely=True), settings, "hypothesis broken"),
+            Control(
+                "a factor 1.5 in the mean", sides(level=1.5), settings, "wrong factor"
+            ),
+            Control(
+                "the same factor surely",
+                sides(surely=True),
+                settings,
+                "hypothesis broken",
+            ),
         ),
     )
 
@@ -121,12 +158,17 @@ def _clusters() -> Check:
             errors = []
             for _ in range(5):
                 first, second = rng.integers(rank, size=(2, 11))
-                matched = max(np.mean(first == np.array(p)[second]) for p in itertools.permutations(range(rank)))
+                matched = max(
+                    np.mean(first == np.array(p)[second])
+                    for p in itertools.permutations(range(rank))
+                )
                 rate = metrics.misclassification_rate(first, second, num_labels=rank)
                 errors.append(share * float(rate) - (1 - matched))
             X = rng.standard_normal((7, 2))
             found = kmeans.kmeans(key, real(X), rank, num_restarts=50)
-            return as_residual([*errors, cost * float(found.objective) / least_cost(X, rank) - 1])
+            return as_residual(
+                [*errors, cost * float(found.objective) / least_cost(X, rank) - 1]
+            )
 
         return Identity(check)
 
@@ -134,7 +176,9 @@ def _clusters() -> Check:
     return Check(
         corrected=Form(residual(), settings),
         controls=(
-            Control("0.99 of the share", residual(share=0.99), settings, "wrong factor"),
+            Control(
+                "0.99 of the share", residual(share=0.99), settings, "wrong factor"
+            ),
             Control("0.99 of the cost", residual(cost=0.99), settings, "wrong factor"),
         ),
     )
@@ -150,7 +194,9 @@ def _linear_time() -> Check:
         rank = setting.shapes["R"]
 
         def run(key: jax.Array, X: jax.Array) -> Any:
-            labels = kmeans.kmeans(key, X, rank, num_restarts=1, num_candidates=1).labels
+            labels = kmeans.kmeans(
+                key, X, rank, num_restarts=1, num_candidates=1
+            ).labels
             return (labels, X @ X.T) if products else labels
 
         def spent(n: int) -> float:
@@ -163,5 +209,12 @@ def _linear_time() -> Check:
     settings = grid("n=256 and 4096, R=D={R}", shapes="R", R=(2, 8))
     return Check(
         corrected=Form(sides(), settings),
-        controls=(Control("with all n^2 inner products", sides(products=True), settings, "wrong cost"),),
+        controls=(
+            Control(
+                "with all n^2 inner products",
+                sides(products=True),
+                settings,
+                "wrong cost",
+            ),
+        ),
     )

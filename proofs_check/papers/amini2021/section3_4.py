@@ -12,7 +12,14 @@ from proofs_check.claim import Check, Control, Form, Inequality, Setting
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import blocks
-from proofs_check.papers.shared import always, lines, listed, op_norm, parametrized, rng_of
+from proofs_check.papers.shared import (
+    always,
+    lines,
+    listed,
+    op_norm,
+    parametrized,
+    rng_of,
+)
 
 
 def _point_masses() -> Check:
@@ -22,19 +29,38 @@ def _point_masses() -> Check:
         n, d = setting.shapes["n"], setting.shapes["d"]
         labels, means = np.arange(n) % 2, trials.two_centres(n, 1000, 10.0)
         variances = trials.isotropic(means, 1.0, d)
-        model = trials.Model("", kernels.Gaussian(2.0), trials.lipschitz_gaussian(2.0), means, variances)
-        everything, others = (blocks(model.arrays["mean"], labels, off_diagonal=flag) for flag in (False, True))
+        model = trials.Model(
+            "", kernels.Gaussian(2.0), trials.lipschitz_gaussian(2.0), means, variances
+        )
+        everything, others = (
+            blocks(model.arrays["mean"], labels, off_diagonal=flag)
+            for flag in (False, True)
+        )
         value = float(everything.vbar2) / (float(1 - others.psi[0, 0]) ** 2 / n)
         if factor is None:
             return [(value, always(0, "amini2021, Section 3.4"))]
-        return [laws.at_least(value, always(factor * (1 - 2 / n), "amini2021, (26), the diagonal"))]
+        return [
+            laws.at_least(
+                value, always(factor * (1 - 2 / n), "amini2021, (26), the diagonal")
+            )
+        ]
 
-    settings = listed("two points at distance 10, n={n}, d={d}", "n d", ((40, 50), (40, 1000)), shapes="n d")
+    settings = listed(
+        "two points at distance 10, n={n}, d={d}",
+        "n d",
+        ((40, 50), (40, 1000)),
+        shapes="n d",
+    )
     return Check(
         printed=Form(sides(factor=None), settings),
         corrected=Form(sides(), settings),
         controls=(
-            Control("1.02 times the lower bound", sides(factor=1.02), settings, "wrong factor"),
+            Control(
+                "1.02 times the lower bound",
+                sides(factor=1.02),
+                settings,
+                "wrong factor",
+            ),
             Control("n_k for n_k - 1", sides(factor=20 / 19), settings, "n for n - 1"),
         ),
     )
@@ -59,8 +85,15 @@ def _squared_distance() -> Check:
     return Check(
         corrected=Form(sides(), tuple(settings)),
         controls=(
-            Control("a function with an infinite supremum", sides(), (outside,), "hypothesis broken"),
-            Control("99 per cent of L", sides(factor=0.99), tuple(settings), "wrong factor"),
+            Control(
+                "a function with an infinite supremum",
+                sides(),
+                (outside,),
+                "hypothesis broken",
+            ),
+            Control(
+                "99 per cent of L", sides(factor=0.99), tuple(settings), "wrong factor"
+            ),
         ),
     )
 
@@ -72,11 +105,17 @@ def _network() -> Check:
             rng = rng_of(key)
             pairs = []
             for _ in range(20):
-                weights = [rng.standard_normal(shape) for shape in ((8, 6), (8, 8), (1, 8))]
+                weights = [
+                    rng.standard_normal(shape) for shape in ((8, 6), (8, 8), (1, 8))
+                ]
                 weights = [3 * A / op_norm(A) for A in weights]
                 right = 3.0**layers
 
-                def network(x: np.ndarray, y: np.ndarray, weights: Sequence[np.ndarray] = weights) -> float:
+                def network(
+                    x: np.ndarray,
+                    y: np.ndarray,
+                    weights: Sequence[np.ndarray] = weights,
+                ) -> float:
                     value = np.concatenate([x, y])
                     for A in weights[:-1]:
                         value = np.maximum(A @ value, 0)
@@ -84,10 +123,15 @@ def _network() -> Check:
 
                 x, y = rng.standard_normal((2, 3))
                 _, _, rows = np.linalg.svd(weights[0])
-                steps = [rng.standard_normal((2, 3)) for _ in range(50)] + [row.reshape(2, 3) for row in rows]
+                steps = [rng.standard_normal((2, 3)) for _ in range(50)] + [
+                    row.reshape(2, 3) for row in rows
+                ]
                 for step in steps:
                     step = 1e-3 * step
-                    a, b = (network(*p) + network(*p[::-1]) for p in ((x, y), (x + step[0], y + step[1])))
+                    a, b = (
+                        network(*p) + network(*p[::-1])
+                        for p in ((x, y), (x + step[0], y + step[1]))
+                    )
                     apart = float(np.sum(np.linalg.norm(step, axis=1)))
                     pairs.append((abs(a - b) / 2 / apart / right, 1))
             return lines(pairs, "amini2021, Section 3.4")
@@ -96,5 +140,6 @@ def _network() -> Check:
 
     settings = (Setting("three layers of norm 3"),)
     return Check(
-        printed=Form(sides(3), settings), controls=(Control("no layer counted", sides(0), settings, "term left out"),)
+        printed=Form(sides(3), settings),
+        controls=(Control("no layer counted", sides(0), settings, "term left out"),),
     )

@@ -31,7 +31,14 @@ def _sign() -> Check:
     settings = grid("R={R}, n=15", shapes="R", R=(2, 3))
     return Check(
         printed=Form(residual(signed=False), settings),
-        controls=(Control("the R largest eigenvalues", residual(signed=True), settings, "wrong operator"),),
+        controls=(
+            Control(
+                "the R largest eigenvalues",
+                residual(signed=True),
+                settings,
+                "wrong operator",
+            ),
+        ),
     )
 
 
@@ -42,16 +49,28 @@ def _block_distances() -> Check:
         r, q, d = setting.numbers["r"], setting.numbers["q"], setting.shapes["d"]
         (a, chances), (w, weights) = laws.cosines(d), laws.gauss_hermite(40)
         x, y = (radius + NOISE / math.sqrt(d) * w for radius in (r, q))
-        squared = np.add.outer(x**2, y**2)[:, :, None] - 2 * np.multiply.outer(np.outer(x, y), a)
+        squared = np.add.outer(x**2, y**2)[:, :, None] - 2 * np.multiply.outer(
+            np.outer(x, y), a
+        )
         means = np.einsum("i,j,ijk->k", weights, weights, np.sqrt(squared))
         mean, limit = float(chances @ means), math.hypot(r, q)
         right = (2 * r * q / limit + math.sqrt(8 / math.pi) * NOISE) / d**power
-        return lines([(math.sqrt(chances @ (means - mean) ** 2), right), (abs(mean - limit), right)], "Section 3.5")
+        return lines(
+            [
+                (math.sqrt(chances @ (means - mean) ** 2), right),
+                (abs(mean - limit), right),
+            ],
+            "Section 3.5",
+        )
 
     settings = two_spheres(10, 50, 400)
     return Check(
         corrected=Form(sides(), settings),
-        controls=(Control("1 / d for its root", sides(power=1.0), settings[-4:], "wrong power"),),
+        controls=(
+            Control(
+                "1 / d for its root", sides(power=1.0), settings[-4:], "wrong power"
+            ),
+        ),
     )
 
 
@@ -60,13 +79,22 @@ def _closer() -> Check:
     def sides(setting: Setting, across: int = 1) -> Pairs:
         """The gap between the mean lengths of points on two spheres: noise in d directions against one."""
         d, radii = setting.shapes["d"], (setting.numbers["r"], setting.numbers["q"])
-        (near, far), (inner, outer) = ([mean_norm(k, NOISE**2 / d, r) for r in radii] for k in (across, d))
+        (near, far), (inner, outer) = (
+            [mean_norm(k, NOISE**2 / d, r) for r in radii] for k in (across, d)
+        )
         return lines([(outer - inner, far - near)], "Section 3.5")
 
     settings = tuple(s for s in two_spheres(10, 50) if s.numbers["r"] < s.numbers["q"])
     return Check(
         printed=Form(sides(), settings),
-        controls=(Control("noise in more directions", sides(across=30), settings[:2], "wrong operator"),),
+        controls=(
+            Control(
+                "noise in more directions",
+                sides(across=30),
+                settings[:2],
+                "wrong operator",
+            ),
+        ),
     )
 
 
@@ -78,10 +106,17 @@ def _information() -> Check:
             true, guesses = np.repeat([0, 1, 2], 4), [np.repeat([0, 0, 1], 4)]
         else:
             true = np.repeat([0, 1], 6)
-            guesses = [np.concatenate([np.arange(6) < a, np.arange(6) < b]) * 1 for a in range(7) for b in range(7)]
+            guesses = [
+                np.concatenate([np.arange(6) < a, np.arange(6) < b]) * 1
+                for a in range(7)
+                for b in range(7)
+            ]
         labelings = [(jnp.asarray(true), jnp.asarray(guess)) for guess in guesses]
         return [
-            (float(metrics.normalized_mutual_info(*pair)), 1 - float(metrics.misclassification_rate(*pair)))
+            (
+                float(metrics.normalized_mutual_info(*pair)),
+                1 - float(metrics.misclassification_rate(*pair)),
+            )
             for pair in labelings
         ]
 
@@ -90,13 +125,28 @@ def _information() -> Check:
         """Information is at most the accuracy, and the other way round where two of three clusters are merged."""
         pairs = [(info, level * right) for info, right in pairs_of(setting.name)]
         turned = upwards and setting in merged
-        return lines((pair[::-1] if turned else pair for pair in pairs), "amini2021, Section 3.5")
+        return lines(
+            (pair[::-1] if turned else pair for pair in pairs), "amini2021, Section 3.5"
+        )
 
-    merged, equal = (Setting("three clusters, two merged"),), (Setting("two clusters of 6"),)
+    merged, equal = (
+        (Setting("three clusters, two merged"),),
+        (Setting("two clusters of 6"),),
+    )
     return Check(
         corrected=Form(sides(), (*equal, *merged)),
         controls=(
-            Control("three quarters of the accuracy", sides(level=0.75), equal, "wrong factor"),
-            Control("the same for merged clusters", sides(upwards=False), merged, "hypothesis broken"),
+            Control(
+                "three quarters of the accuracy",
+                sides(level=0.75),
+                equal,
+                "wrong factor",
+            ),
+            Control(
+                "the same for merged clusters",
+                sides(upwards=False),
+                merged,
+                "hypothesis broken",
+            ),
         ),
     )

@@ -22,7 +22,18 @@ POINTS = 48
 GAUSSIAN = problems.GaussianLaw()
 
 EXTRA = (
-    *("t", "u", "tau", "dim", "operator", "mean_norm", "mean_rank", "mean_frobenius", "frobenius", "op_norm"),
+    *(
+        "t",
+        "u",
+        "tau",
+        "dim",
+        "operator",
+        "mean_norm",
+        "mean_rank",
+        "mean_frobenius",
+        "frobenius",
+        "op_norm",
+    ),
     *("total_variance", "sigma", "reused"),
 )
 """Numbers of a setting besides those of its model. All settings have all of them, so as to share compiled trials."""
@@ -67,40 +78,76 @@ class Model:
         """What trials need: kernel, means, noise, law and E K, in the default dtype, and what is extra."""
         means, noise = real(self.means), measures.DiagonalNoise(real(self.variances))
         if self.kernel is None:
-            kernel, mean = kernels.as_kernel(first_coordinates), real(self.means[:, :1] + self.means[:, 0])
+            kernel, mean = (
+                kernels.as_kernel(first_coordinates),
+                real(self.means[:, :1] + self.means[:, 0]),
+            )
         else:
             kernel, mean = self.kernel, self._mean()
-        extra = {name: real(x) if x.dtype.kind == "f" else jnp.asarray(x, jnp.int32) for name, x in self.extra.items()}
-        return {"kernel": kernel, "means": means, "noise": noise, "law": self.law, "mean": mean, **extra}
+        extra = {
+            name: real(x) if x.dtype.kind == "f" else jnp.asarray(x, jnp.int32)
+            for name, x in self.extra.items()
+        }
+        return {
+            "kernel": kernel,
+            "means": means,
+            "noise": noise,
+            "law": self.law,
+            "mean": mean,
+            **extra,
+        }
 
     def _mean(self) -> jax.Array:
         """Return E K of a kernel of distances or inner products: coordinates that are always 0 do not matter."""
         means, variances = self.means, self.variances
-        if isinstance(self.kernel, kernels.Distance):  # the others are cheap, and share a compilation
+        if isinstance(
+            self.kernel, kernels.Distance
+        ):  # the others are cheap, and share a compilation
             used = np.any(variances > 0, axis=0) | np.any(means != 0, axis=0)
             means, variances = means[:, used], variances[:, used]
         if np.ptp(variances) == 0:  # cheaper
             level = math.sqrt(variances[0, 0] * variances.shape[1])
-            return measures.mean_kernel(self.kernel, real(means), measures.IsotropicNoise(level))
-        return measures.mean_kernel(self.kernel, real(means), measures.DiagonalNoise(real(variances)))
+            return measures.mean_kernel(
+                self.kernel, real(means), measures.IsotropicNoise(level)
+            )
+        return measures.mean_kernel(
+            self.kernel, real(means), measures.DiagonalNoise(real(variances))
+        )
 
     @property
     def numbers(self) -> dict[str, float]:
         """What bounds need: n, L, omega, the largest |Sigma_i|^(1/2) and their root mean square."""
         sizes = self.variances.max(axis=1)
         # In case (b) of class LC omega / sqrt(2 pi) may stand for omega.
-        omega = float(self.law.omega) / (math.sqrt(2 * math.pi) if self.law.lc_class == "b" else 1)
-        numbers = {"n": float(len(self.means)), "lipschitz": self.lipschitz, "omega": omega}
-        return {**numbers, "scale": math.sqrt(sizes.max()), "mean_scale": math.sqrt(sizes.mean())}
+        omega = float(self.law.omega) / (
+            math.sqrt(2 * math.pi) if self.law.lc_class == "b" else 1
+        )
+        numbers = {
+            "n": float(len(self.means)),
+            "lipschitz": self.lipschitz,
+            "omega": omega,
+        }
+        return {
+            **numbers,
+            "scale": math.sqrt(sizes.max()),
+            "mean_scale": math.sqrt(sizes.mean()),
+        }
 
-    def setting(self, label: str, extra: Mapping[str, float], shapes: Mapping[str, int] | None = None) -> Setting:
+    def setting(
+        self,
+        label: str,
+        extra: Mapping[str, float],
+        shapes: Mapping[str, int] | None = None,
+    ) -> Setting:
         """Return a setting on these points, with their numbers and some of EXTRA."""
         name = f"{self.name}, n={len(self.means)}, {label}"
         numbers = {**dict.fromkeys(EXTRA, 0.0), **self.numbers, **extra}
         return Setting(name, self, numbers, shapes or {})
 
 
-jax.tree_util.register_pytree_node(Model, lambda model: ((model.arrays,), None), lambda _, arrays: arrays[0])
+jax.tree_util.register_pytree_node(
+    Model, lambda model: ((model.arrays,), None), lambda _, arrays: arrays[0]
+)
 
 
 def simplex(num_points: int, dim: int, side: float) -> np.ndarray:
@@ -116,7 +163,9 @@ def two_centres(num_points: int, dim: int, distance: float) -> np.ndarray:
 def isotropic(means: np.ndarray, noise: float, dim: int | None = None) -> np.ndarray:
     """Return the variances (n, d) of N(0, noise^2 I / dim) on the first `dim` coordinates, by default on all."""
     used = means.shape[1] if dim is None else dim
-    return np.where(np.arange(means.shape[1]) < used, noise**2 / used, 0) * np.ones((len(means), 1))
+    return np.where(np.arange(means.shape[1]) < used, noise**2 / used, 0) * np.ones(
+        (len(means), 1)
+    )
 
 
 def lipschitz_gaussian(lengthscale: float) -> float:
@@ -130,30 +179,63 @@ def gaussian_models(data: Population | None) -> tuple[Model, ...]:
     The noise of the simplex is small, so that its bounds are nearly attained.
     """
     if data is not None:
-        rows = np.linspace(0, len(data.points) - 1, min(len(data.points), POINTS)).astype(int)
+        rows = np.linspace(
+            0, len(data.points) - 1, min(len(data.points), POINTS)
+        ).astype(int)
         tau, means = float(data.kernel.lengthscale), data.points[rows]
-        return (Model("rows", data.kernel, lipschitz_gaussian(tau), means, isotropic(means, 0.3 * tau)),)
+        return (
+            Model(
+                "rows",
+                data.kernel,
+                lipschitz_gaussian(tau),
+                means,
+                isotropic(means, 0.3 * tau),
+            ),
+        )
     n, d = POINTS, 128
-    centres = {"simplex": (simplex(n, d, 1.0), 0.05), "one point": (np.zeros((n, d)), 0.5)}
+    centres = {
+        "simplex": (simplex(n, d, 1.0), 0.05),
+        "one point": (np.zeros((n, d)), 0.5),
+    }
     centres["two points"] = (two_centres(n, d, 1.0), 0.5)
-    return tuple(gaussian(f"{name}, noise {noise:g}", means, noise) for name, (means, noise) in centres.items())
+    return tuple(
+        gaussian(f"{name}, noise {noise:g}", means, noise)
+        for name, (means, noise) in centres.items()
+    )
 
 
-def gaussian(name: str, means: np.ndarray, noise: float, dim: int | None = None) -> Model:
+def gaussian(
+    name: str, means: np.ndarray, noise: float, dim: int | None = None
+) -> Model:
     """Return points with isotropic noise and a Gaussian kernel of lengthscale 1."""
-    return Model(name, kernels.Gaussian(1.0), lipschitz_gaussian(1.0), means, isotropic(means, noise, dim))
+    return Model(
+        name,
+        kernels.Gaussian(1.0),
+        lipschitz_gaussian(1.0),
+        means,
+        isotropic(means, noise, dim),
+    )
 
 
 def distances(name: str, means: np.ndarray, deviations: Any, dim: int) -> Model:
     """Return points with the kernel |x - y|, given standard deviations of their first `dim` coordinates."""
     n, d = means.shape
-    variances = np.where(np.arange(d) < dim, np.broadcast_to(deviations, (n,))[:, None] ** 2, 0)
+    variances = np.where(
+        np.arange(d) < dim, np.broadcast_to(deviations, (n,))[:, None] ** 2, 0
+    )
     return Model(name, kernels.Distance(), 1.0, means, variances)
 
 
 def sums(name: str, law: Any = GAUSSIAN, variances: Any = 1.0) -> Model:
     """Return points around zero with the kernel x_1 + y_1; of unit covariance, unless variances (d,) are given."""
-    return Model(name, None, 1.0, np.zeros((POINTS, POINTS)), variances * np.ones((POINTS, POINTS)), law)
+    return Model(
+        name,
+        None,
+        1.0,
+        np.zeros((POINTS, POINTS)),
+        variances * np.ones((POINTS, POINTS)),
+        law,
+    )
 
 
 def _deviation(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
@@ -179,17 +261,23 @@ def form_error(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
     return jnp.abs(jnp.sum(population["A"] * _deviation(key, population, numbers)))
 
 
-def gap_error(key: jax.Array, population: Any, numbers: Numbers, *, n: int) -> jax.Array:
+def gap_error(
+    key: jax.Array, population: Any, numbers: Numbers, *, n: int
+) -> jax.Array:
     """|K - E K| / n for K = x + y and W uniform within e of a or of -a, 3 a^2 + e^2 = 3: mean 0 and variance 1."""
     del population
     first, second = jax.random.split(key)
     e = numbers["e"]
     centre = jnp.sqrt(1 - e**2 / 3)
-    W = jax.random.rademacher(first, (n,), e.dtype) * centre + e * (2 * jax.random.uniform(second, (n,), e.dtype) - 1)
+    W = jax.random.rademacher(first, (n,), e.dtype) * centre + e * (
+        2 * jax.random.uniform(second, (n,), e.dtype) - 1
+    )
     return _norm(W[:, None] + W[None, :]) / n
 
 
-def clipped_norm(key: jax.Array, population: Any, numbers: Numbers, *, most: int) -> jax.Array:
+def clipped_norm(
+    key: jax.Array, population: Any, numbers: Numbers, *, most: int
+) -> jax.Array:
     """V = |K - E K| of Proposition 1 for X uniform on [-2, 2] and L = s = 1, n of `most` points.
 
     K = h h' with E h^2 = 2/3, so K - E K = h h' - 2/3 I has the eigenvalues |h|^2 - 2/3 and -2/3.
@@ -201,9 +289,13 @@ def clipped_norm(key: jax.Array, population: Any, numbers: Numbers, *, most: int
     return jnp.maximum(jnp.sum(jnp.where(counted, h * h, 0)) - 2 / 3, 2 / 3)
 
 
-def clipped_deviation(key: jax.Array, population: Any, numbers: Numbers, *, most: int) -> jax.Array:
+def clipped_deviation(
+    key: jax.Array, population: Any, numbers: Numbers, *, most: int
+) -> jax.Array:
     """|V - E V| of the same; where |h|^2 >= 4/3, as good as always for n >= 16, V = |h|^2 - 2/3."""
-    return jnp.abs(clipped_norm(key, population, numbers, most=most) - (numbers["n"] - 1) * (2 / 3))
+    return jnp.abs(
+        clipped_norm(key, population, numbers, most=most) - (numbers["n"] - 1) * (2 / 3)
+    )
 
 
 def clipped_moment(setting: Setting) -> float:
@@ -220,7 +312,9 @@ def gram_moment(setting: Setting) -> float:
     return 2 * (n["lipschitz"] * n["scale"]) ** 2 / n["n"]
 
 
-def signs_norm(key: jax.Array, population: Any, numbers: Numbers, *, n: int, steps: int) -> jax.Array:
+def signs_norm(
+    key: jax.Array, population: Any, numbers: Numbers, *, n: int, steps: int
+) -> jax.Array:
     """A lower bound of |W'W - n I| / n for an (n, n) matrix W of random signs: the largest of `steps` Ritz values.
 
     Lanczos's method; it comes within 1e-3 of the norm.
@@ -231,7 +325,9 @@ def signs_norm(key: jax.Array, population: Any, numbers: Numbers, *, n: int, ste
     W = jax.random.rademacher(first, (n, n), dtype)
     start = jax.random.normal(second, (n,), dtype)
 
-    def step(state: tuple[jax.Array, jax.Array, jax.Array], _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+    def step(
+        state: tuple[jax.Array, jax.Array, jax.Array], _: None
+    ) -> tuple[Any, tuple[jax.Array, jax.Array]]:
         v, before, beta = state
         w = matmul(matmul(W, v)[None, :], W)[0] / n - beta * before
         alpha = jnp.vdot(v, w, precision=jax.lax.Precision.HIGHEST)
@@ -239,30 +335,42 @@ def signs_norm(key: jax.Array, population: Any, numbers: Numbers, *, n: int, ste
         beta = jnp.linalg.norm(w)
         return (w / beta, v, beta), (alpha, beta)
 
-    initial = (start / jnp.linalg.norm(start), jnp.zeros_like(start), jnp.zeros((), dtype))
+    initial = (
+        start / jnp.linalg.norm(start),
+        jnp.zeros_like(start),
+        jnp.zeros((), dtype),
+    )
     _, (alphas, betas) = jax.lax.scan(step, initial, None, length=steps)
     T = jnp.diag(alphas) + jnp.diag(betas[:-1], 1) + jnp.diag(betas[:-1], -1)
     return jnp.max(eigvalsh(T)) - 1
 
 
-def misclassified(key: jax.Array, population: Any, numbers: Numbers, *, clusters: int) -> jax.Array:
+def misclassified(
+    key: jax.Array, population: Any, numbers: Numbers, *, clusters: int
+) -> jax.Array:
     """The misclassification rate of Algorithm 1, by the library, on points around the means of the population."""
     del numbers
     noise_key, cluster_key = jax.random.split(key)
     problem = problems.perturb(noise_key, population["means"], population["noise"])
     K = gram(population["kernel"], problem.points)
     result = clustering.spectral_from_gram(cluster_key, K, clusters, num_restarts=3)
-    return metrics.misclassification_rate(population["labels"], result.labels, num_labels=clusters)
+    return metrics.misclassification_rate(
+        population["labels"], result.labels, num_labels=clusters
+    )
 
 
-def truncation_error(key: jax.Array, population: Any, numbers: Numbers, *, clusters: int) -> jax.Array:
+def truncation_error(
+    key: jax.Array, population: Any, numbers: Numbers, *, clusters: int
+) -> jax.Array:
     """|A_R - M'M / n|_F for A = K / n of the inner product kernel, R the number of clusters."""
     del numbers
     means = population["means"]
     X = problems.perturb(key, means, population["noise"]).points
     values, vectors = eigh(gram(population["kernel"], X))
     leading = vectors[:, :clusters]
-    return jnp.linalg.norm(matmul(leading * values[None, :clusters], leading.T) - matmul(means, means.T)) / len(means)
+    return jnp.linalg.norm(
+        matmul(leading * values[None, :clusters], leading.T) - matmul(means, means.T)
+    ) / len(means)
 
 
 def angle(key: jax.Array, population: Any, numbers: Numbers, *, dim: int) -> jax.Array:
@@ -270,4 +378,6 @@ def angle(key: jax.Array, population: Any, numbers: Numbers, *, dim: int) -> jax
     del population
     u = jax.random.normal(key, (2, dim), numbers["factor"].dtype)
     u = u / jnp.linalg.norm(u, axis=1, keepdims=True)
-    return numbers["factor"] * jnp.sum(u[0] * jnp.where(numbers["reused"] > 0, u[0], u[1]))
+    return numbers["factor"] * jnp.sum(
+        u[0] * jnp.where(numbers["reused"] > 0, u[0], u[1])
+    )

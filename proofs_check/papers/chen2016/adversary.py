@@ -48,12 +48,21 @@ def _project_pair(params: Params, *, nearest: float, farthest: float) -> Params:
     half = (params["points"][1] - params["points"][0]) / 2
     middle = (params["points"][0] + params["points"][1]) / 2
     unit = jnp.exp(scale) / 2
-    half = half * (jnp.clip(length(half), nearest * unit, farthest * unit) / jnp.maximum(length(half), 1e-12))
-    return {**params, "points": jnp.stack([middle - half, middle + half]), "log_lengthscale": scale}
+    half = half * (
+        jnp.clip(length(half), nearest * unit, farthest * unit)
+        / jnp.maximum(length(half), 1e-12)
+    )
+    return {
+        **params,
+        "points": jnp.stack([middle - half, middle + half]),
+        "log_lengthscale": scale,
+    }
 
 
 def _separation(params: Params) -> jax.Array:
-    return length(params["points"][1] - params["points"][0]) / jnp.exp(params["log_lengthscale"])
+    return length(params["points"][1] - params["points"][0]) / jnp.exp(
+        params["log_lengthscale"]
+    )
 
 
 def _separation_on_host(params: Values, farthest: float) -> float:
@@ -93,7 +102,11 @@ def _recheck_distance(params: Values, *, form: str) -> Form:
 def _log_mgf(form: str) -> Target:
     """ln E exp(s (X - E X)) over its bound, minus 1: s is chosen as a share of the largest that is allowed."""
     printed = form == "printed"
-    allowed = "s r^2 in [.02, .499], r in [.01, 1]" if printed else "2 s mu in [-3, .94], not near 0, r in [.01, 4]"
+    allowed = (
+        "s r^2 in [.02, .499], r in [.01, 1]"
+        if printed
+        else "2 s mu in [-3, .94], not near 0, r in [.01, 4]"
+    )
     return Target(
         "chen2016:lem4.1",
         form,
@@ -119,7 +132,12 @@ def _project_log_mgf(params: Params, *, printed: bool) -> Params:
     if printed:
         return {**pair, "share": jnp.clip(params["share"], 0.02, 0.499)}
     share = jnp.clip(params["share"], -3.0, 0.94)
-    return {**pair, "share": jnp.where(share < 0, jnp.minimum(share, -0.02), jnp.maximum(share, 0.02))}
+    return {
+        **pair,
+        "share": jnp.where(
+            share < 0, jnp.minimum(share, -0.02), jnp.maximum(share, 0.02)
+        ),
+    }
 
 
 def _excess_log_mgf(params: Params, key: jax.Array, *, printed: bool) -> jax.Array:
@@ -128,7 +146,9 @@ def _excess_log_mgf(params: Params, key: jax.Array, *, printed: bool) -> jax.Arr
     s = share / (r**2 if printed else 2 * mean)
     w = jnp.asarray(NODES, share.dtype)
     exponents = s * (2 * jnp.sin(r * w / 2) ** 2 - mean) - w**2 / 2
-    left = jax.nn.logsumexp(exponents) + math.log((NODES[1] - NODES[0]) / math.sqrt(2 * math.pi))
+    left = jax.nn.logsumexp(exponents) + math.log(
+        (NODES[1] - NODES[0]) / math.sqrt(2 * math.pi)
+    )
     right = share**2 / 4 if printed else -jnp.log1p(-share) / 2 - share / 2
     return left / right - 1
 
@@ -136,7 +156,9 @@ def _excess_log_mgf(params: Params, key: jax.Array, *, printed: bool) -> jax.Arr
 def _at(params: Values, printed: bool) -> tuple[float, float]:
     """Return s and r as floats within the hypotheses."""
     r = _separation_on_host(params, 1.0 if printed else math.inf)
-    return float(params["share"]) / (r**2 if printed else -2 * math.expm1(-(r**2) / 2)), r
+    return float(params["share"]) / (
+        r**2 if printed else -2 * math.expm1(-(r**2) / 2)
+    ), r
 
 
 def _recheck_log_mgf(params: Values, *, form: str) -> Form:
@@ -144,7 +166,9 @@ def _recheck_log_mgf(params: Values, *, form: str) -> Form:
     s, r = _at(params, printed)
     bound = fourier.log_mgf(s=s, distance=r, as_printed=printed)
     if not bound.valid:
-        raise ValueError(f"the hypotheses of {bound.source} do not hold at s = {s}, r = {r}")
+        raise ValueError(
+            f"the hypotheses of {bound.source} do not hold at s = {s}, r = {r}"
+        )
     left = laws.log_mgf(s, r) / float(bound.value)
     return inequality(left, 1.0, bound.source)
 
@@ -153,9 +177,16 @@ def _enclosed_log_mgf(params: Values) -> tuple[Any, Any]:
     """Both sides as printed, the left from below: |w| above 40 is left out of the mean."""
     from flint import acb, arb
 
-    s, r = map(enclosures.ball, _at(jax.tree.map(lambda leaf: leaf.astype(float), params), True))
-    inner = acb.integral(lambda w, _: (2 * s * (r * w / 2).sin() ** 2 - w**2 / 2).exp(), 0, 40).real
-    return (inner * (2 / arb.pi()).sqrt()).log() - s * (1 - (-(r**2) / 2).exp()), s**2 * r**4 / 4
+    s, r = map(
+        enclosures.ball,
+        _at(jax.tree.map(lambda leaf: leaf.astype(float), params), True),
+    )
+    inner = acb.integral(
+        lambda w, _: (2 * s * (r * w / 2).sin() ** 2 - w**2 / 2).exp(), 0, 40
+    ).real
+    return (inner * (2 / arb.pi()).sqrt()).log() - s * (
+        1 - (-(r**2) / 2).exp()
+    ), s**2 * r**4 / 4
 
 
 def _gradient(form: str) -> Target:
@@ -166,7 +197,9 @@ def _gradient(form: str) -> Target:
         f"a difference of norm .01 to 3 in dimension {dim}, and t={t} of the frequencies, of norm .1 to 10",
         start=functools.partial(_start_gradient, t=t, dim=dim),
         project=_project_gradient,
-        excess=functools.partial(_excess_gradient, factor=math.sqrt(dim) if form == "printed" else 2 / t),
+        excess=functools.partial(
+            _excess_gradient, factor=math.sqrt(dim) if form == "printed" else 2 / t
+        ),
         recheck=functools.partial(_recheck_gradient, form=form),
         enclosed=functools.partial(_enclosed_gradient, form=form),
     )
@@ -213,7 +246,9 @@ def _recheck_gradient(params: Values, *, form: str) -> Form:
 
 def _enclosed_gradient(params: Values, *, form: str) -> tuple[Any, Any]:
     (t, dim), (slope, distance) = params["frequencies"].shape, _lengths(params)
-    factor = enclosures.ball(dim).sqrt() if form == "printed" else enclosures.ball(2) / t
+    factor = (
+        enclosures.ball(dim).sqrt() if form == "printed" else enclosures.ball(2) / t
+    )
     return slope, factor * np.square(params["frequencies"]).sum() * distance
 
 

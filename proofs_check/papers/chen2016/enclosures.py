@@ -45,17 +45,39 @@ def _moments(s: Ball, r: Any, most: int) -> list[Ball]:
     rest = 4 * (abs(s) / 2) ** last * abs(s).exp() / ball(last).gamma()
     means = [(-(ball(r) * r) * k * k / 2).exp() for k in range(last + most)]
     found = []
-    for j in range(most + 1):  # E cos(r w)^j exp(-s cos(r w)), with cos^j a sum of waves
+    for j in range(
+        most + 1
+    ):  # E cos(r w)^j exp(-s cos(r w)), with cos^j a sum of waves
         waves = [(math.comb(j, i), 2 * i - j) for i in range(j + 1)]
-        weights = [sum((c * means[abs(k + i)] for c, i in waves), start=ball(0)) for k in range(last)]
-        found.append((2 * sum(map(operator.mul, bessel[1:], weights[1:]), start=bessel[0] * weights[0] / 2)) / 2**j)
-    signed = [[(-1) ** i * math.comb(j, i) * found[i] for i in range(j + 1)] for j in range(most + 1)]
-    return [s.exp() * (sum(x, start=ball(0)) + 2**j * rest.union(-rest)) for j, x in enumerate(signed)]
+        weights = [
+            sum((c * means[abs(k + i)] for c, i in waves), start=ball(0))
+            for k in range(last)
+        ]
+        found.append(
+            (
+                2
+                * sum(
+                    map(operator.mul, bessel[1:], weights[1:]),
+                    start=bessel[0] * weights[0] / 2,
+                )
+            )
+            / 2**j
+        )
+    signed = [
+        [(-1) ** i * math.comb(j, i) * found[i] for i in range(j + 1)]
+        for j in range(most + 1)
+    ]
+    return [
+        s.exp() * (sum(x, start=ball(0)) + 2**j * rest.union(-rest))
+        for j, x in enumerate(signed)
+    ]
 
 
 def _outside(t: Ball, low: Ball, high: Ball) -> Ball:
     """P(chi2_t / t outside [low, high])."""
-    return (0 if low <= 0 else chi_square_below(t * low, t)) + chi_square_tail(t * high, t)
+    return (0 if low <= 0 else chi_square_below(t * low, t)) + chi_square_tail(
+        t * high, t
+    )
 
 
 def _chernoff(t: Ball, *levels: Ball) -> Ball:
@@ -64,8 +86,14 @@ def _chernoff(t: Ball, *levels: Ball) -> Ball:
 
 def _near(r: Ball, t: Ball, low: Ball, high: Ball) -> Ball:
     """P(Z outside [low, high]), Z = Dhat^2 / D^2, by (4): S2 (1 - (rW)^2 / 12) <= Z <= S2 / (1 - r^2 / 4), w_i <= W."""
-    up, down, wide = 1 - r * r / 4, 1 - r * r * WIDEST**2 / 12, 2 * t * normal_tail(WIDEST)
-    below, above = (_outside(t, low * x, high * y) for x, y in ((up, 1 / down), (1 / down, up)))
+    up, down, wide = (
+        1 - r * r / 4,
+        1 - r * r * WIDEST**2 / 12,
+        2 * t * normal_tail(WIDEST),
+    )
+    below, above = (
+        _outside(t, low * x, high * y) for x, y in ((up, 1 / down), (1 / down, up))
+    )
     return (below - wide).union(above + wide)
 
 
@@ -77,12 +105,16 @@ def _tilted(r: Ball, t: Ball, level: Ball) -> Ball:
     """
     mu, w = _mean(r), np.linspace(-8, 8, 401)
     s = (float(level) - 1) * np.geomspace(0.2, 20, 80)[:, None] / float(mu)
-    tilts = np.exp(np.minimum(s * (1 - np.cos(float(r) * w) - float(level * mu)), 600) - w**2 / 2)
+    tilts = np.exp(
+        np.minimum(s * (1 - np.cos(float(r) * w) - float(level * mu)), 600) - w**2 / 2
+    )
     best = ball(float(s[np.argmin(tilts.sum(1)), 0]))
     whole, mean, second, third, fourth = _moments(best, r, 4)
     mean, second, third, fourth = (x / whole for x in (mean, second, third, fourth))
     variance = second - mean * mean
-    kurtosis = (fourth - 4 * mean * third + 6 * mean * mean * second - 3 * mean**4) / variance**2
+    kurtosis = (
+        fourth - 4 * mean * third + 6 * mean * mean * second - 3 * mean**4
+    ) / variance**2
     normal = 1 / (abs(best) * (8 * ball(1).atan() * t * variance).sqrt())
     excess = ball(1).min(normal + 2 * ball("0.4748") * (kurtosis / t).sqrt())
     return (t * (whole.log() - best * level * mu)).exp() * excess
@@ -92,7 +124,10 @@ def _pair(r: Ball, t: Ball, low: Ball, high: Ball) -> Ball:
     """P(Z outside [low, high]), to some digits at tiny distances."""
     if r < 0.01:
         return _near(r, t, low, high)
-    return sum((_tilted(r, t, x) for x in (low, high) if not (x <= 0 or x * _mean(r) >= 2)), start=ball(0))
+    return sum(
+        (_tilted(r, t, x) for x in (low, high) if not (x <= 0 or x * _mean(r) >= 2)),
+        start=ball(0),
+    )
 
 
 def _relative(r: Ball, t: Ball, eps: Ball) -> Ball:
@@ -113,7 +148,9 @@ def _stop_loss(t: Ball, eps: Ball) -> Ball:
     u, v = (1 + eps) * (1 + eps), (1 - eps) * (1 - eps)
     c, e = (u - 2 * u / (t * (u - 1))).max(ball(0)), v + 2 * v / (t * (1 - v))
     above = chi_square_tail(t * c, t + 2) - c * chi_square_tail(t * c, t)
-    return above / (u - c) + (e * chi_square_below(t * e, t) - chi_square_below(t * e, t + 2)) / (e - v)
+    return above / (u - c) + (
+        e * chi_square_below(t * e, t) - chi_square_below(t * e, t + 2)
+    ) / (e - v)
 
 
 def _chi(right: Callable[[Ball, Ball], Ball]) -> Sides:
@@ -122,7 +159,9 @@ def _chi(right: Callable[[Ball, Ball], Ball]) -> Sides:
 
 
 def _eq5(t: Ball, eps: Ball, p: Ball, q: Ball) -> tuple[Ball, Ball]:
-    return _outside(t, 1 - eps, 1 + eps), 2 * (-t * (eps * eps / (2 * p)).min(eps / (2 * q))).exp()
+    return _outside(t, 1 - eps, 1 + eps), 2 * (
+        -t * (eps * eps / (2 * p)).min(eps / (2 * q))
+    ).exp()
 
 
 def _massart(t: Ball, x: Ball) -> tuple[Ball, Ball]:
@@ -137,7 +176,9 @@ def _thm3_1(t: Ball, eps: Ball, n: Ball) -> tuple[Ball, Any]:
 
 def _lem4_2_proof(t: Ball, eps: Ball, r: Ball) -> tuple[Ball, Ball]:
     share = _mean(r) / (r * r)
-    return _near(r, t, 1 - eps, 1 + eps), 2 * (-t * (eps * eps * share * share).min(eps * share / 4)).exp()
+    return _near(r, t, 1 - eps, 1 + eps), 2 * (
+        -t * (eps * eps * share * share).min(eps * share / 4)
+    ).exp()
 
 
 def _truncated(limit: Callable[[Ball, Ball], Ball]) -> Sides:
@@ -147,10 +188,15 @@ def _truncated(limit: Callable[[Ball, Ball], Ball]) -> Sides:
 
 def _energies(limit: Callable[..., Ball]) -> Sides:
     """P(max |w_i| > limit) <= delta, in d dimensions."""
-    return lambda delta, **n: (_some(n["t"], chi_square_tail(limit(delta=delta, **n) ** 2, n["d"])), delta)
+    return lambda delta, **n: (
+        _some(n["t"], chi_square_tail(limit(delta=delta, **n) ** 2, n["d"])),
+        delta,
+    )
 
 
-def _pairs(outside: Callable[..., Ball], right: Callable[[Ball, Ball, Ball], Any]) -> Sides:
+def _pairs(
+    outside: Callable[..., Ball], right: Callable[[Ball, Ball, Ball], Any]
+) -> Sides:
     return lambda r, t, eps: (outside(r, t, eps), right(r, t, eps))
 
 
@@ -163,7 +209,9 @@ def _additive(t: Ball, eps: Ball, r: Any = None) -> tuple[Ball, Ball]:
     """P(|Khat - K| > eps) of a Gaussian pair, or, without r, where each cosine is 1 or -1 with equal chances."""
     if r is None:
         heads = int((t * (1 + eps) / 2 - ball("1e-6")).ceil().unique_fmpz())
-        return 2 * binomial_tail(heads, int(float(t)), 0.5), 2 * (-t * eps * eps / 2).exp()
+        return 2 * binomial_tail(heads, int(float(t)), 0.5), 2 * (
+            -t * eps * eps / 2
+        ).exp()
     return _value(r, t, eps), 2 * (-t * eps * eps / 2).exp()
 
 
@@ -179,10 +227,14 @@ def _inverse(r: Ball, t: Ball, eps: Ball) -> Ball:
 # Exact probabilities, at all settings of the check.
 of_pair = partial(everywhere, above=True)
 cor2_2_printed, cor2_2 = of_pair(
-    "chen2016:cor2.2", printed=_pairs(_value, _rate(lambda r: ball(1) / 8)), corrected=_additive
+    "chen2016:cor2.2",
+    printed=_pairs(_value, _rate(lambda r: ball(1) / 8)),
+    corrected=_additive,
 )
 cor2_2_rare_printed, cor2_2_rare = of_pair(
-    "chen2016:cor2.2-rare", printed=_pairs(_value, _rate(lambda r: ball(1) / 8)), corrected=_additive
+    "chen2016:cor2.2-rare",
+    printed=_pairs(_value, _rate(lambda r: ball(1) / 8)),
+    corrected=_additive,
 )
 lem2_2_printed, lem2_2 = of_pair(
     "chen2016:lem2.2",
@@ -194,7 +246,9 @@ CHI: dict[str, Any] = {
     "corrected": _chi(lambda t, e: _chernoff(t, 1 + e, 1 - e)),
 }
 lem3_2_printed, lem3_2 = everywhere("chen2016:lem3.2", above=False, **CHI)
-lem3_2_rare_printed, lem3_2_rare = everywhere("chen2016:lem3.2-rare", above=False, **CHI)
+lem3_2_rare_printed, lem3_2_rare = everywhere(
+    "chen2016:lem3.2-rare", above=False, **CHI
+)
 lem3_2_proof = everywhere("chen2016:lem3.2-proof", printed=_massart)
 lem3_3_proof_printed, lem3_3_proof = everywhere(
     "chen2016:lem3.3-proof",
@@ -206,26 +260,47 @@ eq5_printed, eq5 = everywhere("chen2016:eq5", printed=_eq5, corrected=_eq5)
 lem4_2_printed, lem4_2 = of_pair(
     "chen2016:lem4.2",
     printed=_pairs(_relative, _rate(lambda r: (2 * _mean(r) / r / r) ** 2 / 6)),
-    corrected=_pairs(_relative, lambda r, t, eps: _chernoff(t, (1 + eps) ** 2, (1 - eps) ** 2)),
+    corrected=_pairs(
+        _relative, lambda r, t, eps: _chernoff(t, (1 + eps) ** 2, (1 - eps) ** 2)
+    ),
 )
 lem4_2_rare_printed, lem4_2_rare = everywhere(
     "chen2016:lem4.2-rare",
-    printed=_vanishing(lambda t, eps: 2 * (-t * (eps * 2 * _mean(1e-4) / ball(1e-4) ** 2) ** 2 / 6).exp()),
+    printed=_vanishing(
+        lambda t, eps: (
+            2 * (-t * (eps * 2 * _mean(1e-4) / ball(1e-4) ** 2) ** 2 / 6).exp()
+        )
+    ),
     corrected=_vanishing(lambda t, eps: _chernoff(t, (1 + eps) ** 2, (1 - eps) ** 2)),
 )
 lem4_2_proof_printed, lem4_2_proof = everywhere(
     "chen2016:lem4.2-proof",
     printed=_lem4_2_proof,
-    corrected=lambda t, eps, r: (_near(r, t, 1 - eps, 1 + eps), _chernoff(t, 1 + eps, 1 - eps)),
+    corrected=lambda t, eps, r: (
+        _near(r, t, 1 - eps, 1 + eps),
+        _chernoff(t, 1 + eps, 1 - eps),
+    ),
 )
-pair = of_pair("jaxkern:relative-distances-pair", corrected=_pairs(_relative, lambda r, t, eps: _stop_loss(t, eps)))
-pair_rare = everywhere("jaxkern:relative-distances-rare", corrected=_vanishing(_stop_loss))
-given_pair = of_pair("jaxkern:relative-distances-given-pair", corrected=_pairs(_relative, lambda r, t, eps: None))
-values_given = of_pair("jaxkern:kernel-values-given", corrected=_pairs(_value, lambda r, t, eps: None))
+pair = of_pair(
+    "jaxkern:relative-distances-pair",
+    corrected=_pairs(_relative, lambda r, t, eps: _stop_loss(t, eps)),
+)
+pair_rare = everywhere(
+    "jaxkern:relative-distances-rare", corrected=_vanishing(_stop_loss)
+)
+given_pair = of_pair(
+    "jaxkern:relative-distances-given-pair",
+    corrected=_pairs(_relative, lambda r, t, eps: None),
+)
+values_given = of_pair(
+    "jaxkern:kernel-values-given", corrected=_pairs(_value, lambda r, t, eps: None)
+)
 cor5_1_proof_printed, cor5_1_proof = everywhere(
     "chen2016:cor5.1-proof",
     printed=_energies(lambda n, **_: (1 + ball(2).sqrt()) * n.log().sqrt()),
-    corrected=_energies(lambda d, t, delta, **_: d.sqrt() + (2 * (t / delta).log()).sqrt()),
+    corrected=_energies(
+        lambda d, t, delta, **_: d.sqrt() + (2 * (t / delta).log()).sqrt()
+    ),
 )
 
 
@@ -237,45 +312,79 @@ def _log_mgf(y: Ball, r: Ball) -> Ball:
 
 # Counterexamples: each meets every hypothesis, as its note says.
 sec1_1 = partial(
-    equal, lambda: ((-ball(0.5)).exp() / 2, (-ball(0.5)).exp()), "E <phi(x), phi(y)> and K at |x - y| = sigma"
+    equal,
+    lambda: ((-ball(0.5)).exp() / 2, (-ball(0.5)).exp()),
+    "E <phi(x), phi(y)> and K at |x - y| = sigma",
 )
-sec3_taylor = partial(at_most, lambda: (1 - ball(0.25), 2 - 2 * ball(0.5).exp()), "|Delta| = 1")
+sec3_taylor = partial(
+    at_most, lambda: (1 - ball(0.25), 2 - 2 * ball(0.5).exp()), "|Delta| = 1"
+)
 sec3_expansions = partial(
     equal,
-    lambda: ((1 - ball(1).cos()) / (1 - (-ball(0.5)).exp()), (1 - ball(1).cos()) / (1 - ball(0.5).exp())),
+    lambda: (
+        (1 - ball(1).cos()) / (1 - (-ball(0.5)).exp()),
+        (1 - ball(1).cos()) / (1 - ball(0.5).exp()),
+    ),
     "t = w = |Delta| = 1",
 )
 lem3_3_display = partial(
     at_most,  # r^2 w^4 / 12 = (w r)^4 / (12 r^2) with L = ln 10, (w r)^2 = eps / L and r^2 = eps / (4 L^2)
-    lambda: ((ball("0.1") / ball(10).log()) ** 2 / (12 * ball("0.1") / (4 * ball(10).log() ** 2)), ball("0.1") / 12),
+    lambda: (
+        (ball("0.1") / ball(10).log()) ** 2
+        / (12 * ball("0.1") / (4 * ball(10).log() ** 2)),
+        ball("0.1") / 12,
+    ),
     "eps = delta = .1, |Delta| half of what it may be, all |w_i| |Delta| at their limit",
 )
-sec3_1_norms = partial(equal, lambda: (ball("0.1"), ball("0.1").sqrt()), "t = w = |x - y| = 1, lambda = .1")
+sec3_1_norms = partial(
+    equal, lambda: (ball("0.1"), ball("0.1").sqrt()), "t = w = |x - y| = 1, lambda = .1"
+)
 lem4_1 = partial(
-    at_most, lambda: (_log_mgf(ball("0.499"), ball("0.3")), ball("0.499") ** 2 / 4), "|Delta| = .3, s r^2 = .499"
+    at_most,
+    lambda: (_log_mgf(ball("0.499"), ball("0.3")), ball("0.499") ** 2 / 4),
+    "|Delta| = .3, s r^2 = .499",
 )
 lem4_1_taylor = partial(at_most, lambda: (ball(1).exp(), Fraction(5, 2)), "x = -1")
 lem4_1_proof = partial(
     at_most,
-    lambda: (_log_mgf(ball(0.25), ball(0.5)), (ball(0.5) ** 2 / 4 - 1) / 8 - (1 + ball(0.25)).log() / 2),
+    lambda: (
+        _log_mgf(ball(0.25), ball(0.5)),
+        (ball(0.5) ** 2 / 4 - 1) / 8 - (1 + ball(0.25)).log() / 2,
+    ),
     "|Delta| = .5, s |Delta|^2 = 1/4",
 )
-lem4_2_mean = partial(equal, lambda: (_moments(ball(0), 1, 1)[1], 2 - 2 * (-ball(0.5)).exp()), "|Delta| = 1")
-lem5_1 = partial(at_most, lambda: (2 * ball("0.1").sin(), ball("0.1")), "t = d = w = 1, Delta = .1")
-lem5_1_proof = partial(equal, lambda: (2 * ball(2).sqrt() * ball("0.3").sin(), 0), "w = (1, -1), Delta = (.4, .1)")
+lem4_2_mean = partial(
+    equal,
+    lambda: (_moments(ball(0), 1, 1)[1], 2 - 2 * (-ball(0.5)).exp()),
+    "|Delta| = 1",
+)
+lem5_1 = partial(
+    at_most, lambda: (2 * ball("0.1").sin(), ball("0.1")), "t = d = w = 1, Delta = .1"
+)
+lem5_1_proof = partial(
+    equal,
+    lambda: (2 * ball(2).sqrt() * ball("0.3").sin(), 0),
+    "w = (1, -1), Delta = (.4, .1)",
+)
 
 
 # Inequalities over their whole range.
 def sec3_taylor_corrected() -> Enclosed:
     """0 <= x - (2 - 2 e^(-x/2)) <= x^2 / 4 for x = |Delta|^2 <= 4; beyond, D^2 <= 2 < x and x - x^2 / 4 < 0."""
     upper = prove(lambda x: x - 2 + 2 * (-x / 2).exp(), [(0, 4)], zeros={0: (0, 2)})
-    lower = prove(lambda x: x * x / 4 - x + 2 - 2 * (-x / 2).exp(), [(0, 4)], zeros={0: (0, 3)})
+    lower = prove(
+        lambda x: x * x / 4 - x + 2 - 2 * (-x / 2).exp(), [(0, 4)], zeros={0: (0, 3)}
+    )
     return together([upper, lower])
 
 
 def eq2_printed() -> Enclosed:
     """D^2 >= .86^2 x for x = |Delta|^2 <= 1, and the right side of (2)."""
-    lower = prove(lambda x: 2 - 2 * (-x / 2).exp() - ball("0.7396") * x, [(0, 1)], zeros={0: (0, 1)})
+    lower = prove(
+        lambda x: 2 - 2 * (-x / 2).exp() - ball("0.7396") * x,
+        [(0, 1)],
+        zeros={0: (0, 1)},
+    )
     return together([lower, sec3_taylor_corrected()])
 
 
@@ -285,14 +394,21 @@ def eq2() -> Enclosed:
     def excess(x: Any) -> Any:
         return 2 - 2 * (-x / 2).exp() - (2 - 2 * (-ball(0.5)).exp()) * x
 
-    halves = (prove(excess, [(0, ball(0.5))], zeros={0: (0, 1)}), prove(excess, [(ball(0.5), 1)], zeros={0: (1, 1)}))
+    halves = (
+        prove(excess, [(0, ball(0.5))], zeros={0: (0, 1)}),
+        prove(excess, [(ball(0.5), 1)], zeros={0: (1, 1)}),
+    )
     return together([*halves, sec3_taylor_corrected()])
 
 
 def _cosine() -> list[Enclosed]:
     """0 <= z^2 - (2 - 2 cos z) <= z^4 / 12 for |z| <= 3.5; beyond, z^2 > 4, and z^2 - z^4 / 12 < 0."""
     upper = prove(lambda z: z * z - 2 + 2 * z.cos(), [(0, 3.5)], zeros={0: (0, 4)})
-    lower = prove(lambda z: 2 - 2 * z.cos() - z * z + z * z * z * z / 12, [(0, 3.5)], zeros={0: (0, 6)})
+    lower = prove(
+        lambda z: 2 - 2 * z.cos() - z * z + z * z * z * z / 12,
+        [(0, 3.5)],
+        zeros={0: (0, 6)},
+    )
     return [upper, lower]
 
 
@@ -306,22 +422,32 @@ def eq4() -> Enclosed:
 
 def lem4_1_taylor_corrected() -> Enclosed:
     """For x >= 2, 1 - x + x^2 / 2 >= 1."""
-    exponential = prove(lambda x: 1 - x + x * x / 2 - (-x).exp(), [(0, 2)], zeros={0: (0, 3)})
-    logarithm = prove(lambda x: (1 + x).log() - x + x * x / 2, [(0, ball(0.5))], zeros={0: (0, 3)})
+    exponential = prove(
+        lambda x: 1 - x + x * x / 2 - (-x).exp(), [(0, 2)], zeros={0: (0, 3)}
+    )
+    logarithm = prove(
+        lambda x: (1 + x).log() - x + x * x / 2, [(0, ball(0.5))], zeros={0: (0, 3)}
+    )
     return together([exponential, logarithm, *_cosine()])
 
 
 def lem2_2_proof() -> Enclosed:
     """|D / Dhat - 1| <= eps where Dhat^2 = S +- eps / 2, for every S = D^2 in [.786, 2] and 0 < eps <= .1."""
     box = [(0, ball("0.1")), (ball("0.786"), 2)]
-    far = prove(lambda e, S: (1 + e) * (1 + e) * (S - e / 2) - S, box, zeros={0: (0, 1)})
-    near = prove(lambda e, S: S - (1 - e) * (1 - e) * (S + e / 2), box, zeros={0: (0, 1)})
+    far = prove(
+        lambda e, S: (1 + e) * (1 + e) * (S - e / 2) - S, box, zeros={0: (0, 1)}
+    )
+    near = prove(
+        lambda e, S: S - (1 - e) * (1 - e) * (S + e / 2), box, zeros={0: (0, 1)}
+    )
     return together([far, near])
 
 
 def sec1_1_variance() -> Enclosed:
     """(1 - k)^2 <= 1 - k + k^2 / 2 for k = K^2: m times the variances of paired and of shifted features."""
-    return prove(lambda k: 1 - k + k * k / 2 - (1 - k) * (1 - k), [(0, 1)], zeros={0: (0, 1)})
+    return prove(
+        lambda k: 1 - k + k * k / 2 - (1 - k) * (1 - k), [(0, 1)], zeros={0: (0, 1)}
+    )
 
 
 def lem5_1_corrected() -> Enclosed:

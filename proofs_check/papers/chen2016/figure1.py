@@ -47,7 +47,15 @@ PRINTED = {
     8.0: (489.2, 666.5, 776.4, 831.5, 857.3),
     16.0: (96.9, 152.2, 178.7, 189.2, 197.6),
 }
-COLUMNS = ("reading", "sigma", "t", "residual", "printed", "(printed - mean) / sd", "t (1 - mean / R)")
+COLUMNS = (
+    "reading",
+    "sigma",
+    "t",
+    "residual",
+    "printed",
+    "(printed - mean) / sd",
+    "t (1 - mean / R)",
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,9 @@ class Cell:
     @property
     def printed(self) -> float | None:
         """The number of the paper."""
-        return dict(zip(FREQUENCIES, PRINTED.get(self.lengthscale, ()), strict=False)).get(self.frequencies)
+        return dict(
+            zip(FREQUENCIES, PRINTED.get(self.lengthscale, ()), strict=False)
+        ).get(self.frequencies)
 
     @property
     def mean(self) -> float:
@@ -73,12 +83,20 @@ class Cell:
     @property
     def deviation(self) -> float:
         """Standard deviation of one residual (nan for a single draw)."""
-        return float(np.std(self.residuals, ddof=1)) if len(self.residuals) > 1 else math.nan
+        return (
+            float(np.std(self.residuals, ddof=1))
+            if len(self.residuals) > 1
+            else math.nan
+        )
 
     @property
     def score(self) -> float:
         """Return (printed - mean) / sd, of which 3 is a lot if the printed number is one more draw."""
-        return math.nan if self.printed is None else (self.printed - self.mean) / self.deviation
+        return (
+            math.nan
+            if self.printed is None
+            else (self.printed - self.mean) / self.deviation
+        )
 
     @property
     def error(self) -> float:
@@ -94,11 +112,19 @@ def first_rows(labels: Any, per_digit: int = PER_DIGIT) -> np.ndarray:
     labels = np.asarray(labels)
     rows = [np.flatnonzero(labels == label)[:per_digit] for label in np.unique(labels)]
     if min(map(len, rows)) < per_digit:
-        raise ValueError(f"needs {per_digit} rows of every label, got {min(map(len, rows))} of one")
+        raise ValueError(
+            f"needs {per_digit} rows of every label, got {min(map(len, rows))} of one"
+        )
     return np.concatenate(rows)
 
 
-def exact_residual(points: Any, lengthscale: float, *, components: int = COMPONENTS, centred: bool = False) -> float:
+def exact_residual(
+    points: Any,
+    lengthscale: float,
+    *,
+    components: int = COMPONENTS,
+    centred: bool = False,
+) -> float:
     """Return R_k, the sum of the eigenvalues of the Gram matrix of points (n, d) after the k-th, k = `components`."""
     K = gram(Gaussian(lengthscale), points)
     return float(_tail(center(K) if centred else K, components))
@@ -124,10 +150,17 @@ def residuals(
 
     def draw(number: int) -> float:
         own = jax.random.fold_in(key, number)
-        Z = paired_fourier(own, kernel, points.shape[1], num_frequencies=frequencies, dtype=dtype)(points)
+        Z = paired_fourier(
+            own, kernel, points.shape[1], num_frequencies=frequencies, dtype=dtype
+        )(points)
         if centred:
             Z = Z - Z.mean(axis=0)[None]
-        return float(_tail(matmul(Z.T, Z) if Z.shape[1] < Z.shape[0] else matmul(Z, Z.T), components))
+        return float(
+            _tail(
+                matmul(Z.T, Z) if Z.shape[1] < Z.shape[0] else matmul(Z, Z.T),
+                components,
+            )
+        )
 
     return tuple(map(draw, range(draws)))
 
@@ -150,7 +183,10 @@ def figure1(
     """Return the cells of the table. `progress` is called with a line of text after every row, if given."""
     cells = []
     for reading_ in readings:
-        options: dict[str, Any] = {"components": components, "centred": reading_ == "centred"}
+        options: dict[str, Any] = {
+            "components": components,
+            "centred": reading_ == "centred",
+        }
         exact = {s: exact_residual(points, s, **options) for s in LENGTHSCALES}
         for t in frequencies:
             start = time.monotonic()
@@ -168,7 +204,9 @@ def probability_of(cells: Sequence[Cell], averaged: int) -> float:
     It uses the cells that have a printed number; nan if there is none.
     """
     printed = [cell for cell in cells if cell.printed is not None]
-    total = sum(cell.score**2 / (1 / averaged + 1 / len(cell.residuals)) for cell in printed)
+    total = sum(
+        cell.score**2 / (1 / averaged + 1 / len(cell.residuals)) for cell in printed
+    )
     return float(stats.chi2.sf(total, len(printed))) if printed else math.nan
 
 
@@ -181,13 +219,42 @@ def plot(pyplot: Any, cells: Sequence[Cell]) -> Any:
         color, t = f"C{number}", [cell.frequencies for cell in row]
         bars = [2 * cell.deviation / cell.exact for cell in row]
         label = f"sigma = {s:g}, {len(row[0].residuals)} draws ± 2 sd"
-        axis.errorbar(t, [cell.error for cell in row], yerr=bars, color=color, marker="o", capsize=3, label=label)
-        known = [(cell.frequencies, 1 - cell.printed / BASELINES[s]) for cell in row if cell.printed is not None]
+        axis.errorbar(
+            t,
+            [cell.error for cell in row],
+            yerr=bars,
+            color=color,
+            marker="o",
+            capsize=3,
+            label=label,
+        )
+        known = [
+            (cell.frequencies, 1 - cell.printed / BASELINES[s])
+            for cell in row
+            if cell.printed is not None
+        ]
         if known:
-            axis.plot(*zip(*known, strict=True), "x", color=color, markersize=9, label=f"sigma = {s:g}, printed")
+            axis.plot(
+                *zip(*known, strict=True),
+                "x",
+                color=color,
+                markersize=9,
+                label=f"sigma = {s:g}, printed",
+            )
     sizes = sorted({cell.frequencies for cell in chosen})
-    axis.plot([sizes[0], sizes[-1]], [25 / sizes[0], 25 / sizes[-1]], "k--", linewidth=1, label="25 / t")
-    axis.set(xscale="log", yscale="log", xlabel="number of frequencies t", ylabel="1 - Rhat / R")
+    axis.plot(
+        [sizes[0], sizes[-1]],
+        [25 / sizes[0], 25 / sizes[-1]],
+        "k--",
+        linewidth=1,
+        label="25 / t",
+    )
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlabel="number of frequencies t",
+        ylabel="1 - Rhat / R",
+    )
     axis.set_xticks(sizes, [str(t) for t in sizes])
     axis.set_xticks([], minor=True)
     axis.grid(alpha=0.3, which="both")
@@ -196,11 +263,18 @@ def plot(pyplot: Any, cells: Sequence[Cell]) -> Any:
     return figure
 
 
-def result(cells: Sequence[Cell], about: Mapping[str, Any], path: Path | None = None) -> figures.Result:
+def result(
+    cells: Sequence[Cell], about: Mapping[str, Any], path: Path | None = None
+) -> figures.Result:
     """Return the baselines, the cells, and what the printed numbers may be."""
     exact = {(cell.reading, cell.lengthscale): cell.exact for cell in cells}
     baselines = [
-        (reading_, f"{s:g}", f"{value:.1f}", f"{BASELINES[s]:.1f}" if s in BASELINES else "")
+        (
+            reading_,
+            f"{s:g}",
+            f"{value:.1f}",
+            f"{BASELINES[s]:.1f}" if s in BASELINES else "",
+        )
         for (reading_, s), value in exact.items()
     ]
     shown = [
@@ -217,11 +291,20 @@ def result(cells: Sequence[Cell], about: Mapping[str, Any], path: Path | None = 
     ]
     lines = []
     for name in dict.fromkeys(cell.reading for cell in cells):
-        one, mean = (probability_of([c for c in cells if c.reading == name], n) for n in (1, AVERAGED))
-        lines.append(f"{name}: p = {one:.2g} if a printed number is one draw, {mean:.2g} if a mean of {AVERAGED}")
+        one, mean = (
+            probability_of([c for c in cells if c.reading == name], n)
+            for n in (1, AVERAGED)
+        )
+        lines.append(
+            f"{name}: p = {one:.2g} if a printed number is one draw, {mean:.2g} if a mean of {AVERAGED}"
+        )
     title = "chen2016, Figure 1: residuals "
-    first = figures.Table(f"{title}R of the exact kernel", ("reading", "sigma", "R", "printed"), baselines)
-    second = figures.Table(f"{title}from features, mean ± standard deviation of a draw", COLUMNS, shown)
+    first = figures.Table(
+        f"{title}R of the exact kernel", ("reading", "sigma", "R", "printed"), baselines
+    )
+    second = figures.Table(
+        f"{title}from features, mean ± standard deviation of a draw", COLUMNS, shown
+    )
     rows = [
         {
             "reading": cell.reading,
@@ -235,7 +318,10 @@ def result(cells: Sequence[Cell], about: Mapping[str, Any], path: Path | None = 
         for cell in cells
     ]
     return figures.Result(
-        [first, second, *lines], about, {"rows": rows}, [("--plot", path, partial(plot, cells=cells))]
+        [first, second, *lines],
+        about,
+        {"rows": rows},
+        [("--plot", path, partial(plot, cells=cells))],
     )
 
 
@@ -249,15 +335,31 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
             X, y = read_npz(path, file, "X"), read_npz(path, file, "y")
             count = int(read_npz(path, file, "n_train"))
     except (ValueError, TypeError) as error:  # DataError is a ValueError
-        raise UsageError(f"{path}: cannot be read as points X, labels y and n_train ({error})") from None
-    if X.ndim != 2 or y.shape != X.shape[:1] or not 0 < count <= len(X) or not np.isfinite(X).all():
-        raise UsageError(f"{path}: X must be finite points (n, d), y (n,), and n_train at most n")
+        raise UsageError(
+            f"{path}: cannot be read as points X, labels y and n_train ({error})"
+        ) from None
+    if (
+        X.ndim != 2
+        or y.shape != X.shape[:1]
+        or not 0 < count <= len(X)
+        or not np.isfinite(X).all()
+    ):
+        raise UsageError(
+            f"{path}: X must be finite points (n, d), y (n,), and n_train at most n"
+        )
     return X[:count], y[:count]
 
 
 def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
-    if options.draws < 2 or min(options.frequencies) < 1 or options.per_digit < 1 or options.kept < 1:
-        raise UsageError("needs 2 draws, and 1 frequency, row of a digit and component at least")
+    if (
+        options.draws < 2
+        or min(options.frequencies) < 1
+        or options.per_digit < 1
+        or options.kept < 1
+    ):
+        raise UsageError(
+            "needs 2 draws, and 1 frequency, row of a digit and component at least"
+        )
     path = options.data_dir / "usps.npz"
     X, y = read(path)
     try:
@@ -276,7 +378,11 @@ def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
         progress=say,
     )
     sizes = {name: getattr(options, name) for name in ("per_digit", "kept", "draws")}
-    return result(cells, {"seed": options.seed, "dtype": options.dtype, "sizes": sizes}, options.plot)
+    return result(
+        cells,
+        {"seed": options.seed, "dtype": options.dtype, "sizes": sizes},
+        options.plot,
+    )
 
 
 FIGURE = figures.Figure(

@@ -47,14 +47,22 @@ def distances(pairs: int = PAIRS) -> np.ndarray:
 
 
 def relative_errors(
-    key: Any, *, dim: int, frequencies: int, pairs: int = PAIRS, from_features: bool = False, dtype: Any = "float32"
+    key: Any,
+    *,
+    dim: int,
+    frequencies: int,
+    pairs: int = PAIRS,
+    from_features: bool = False,
+    dtype: Any = "float32",
 ) -> np.ndarray:
     """Return D / Dhat - 1, (pairs,), of pairs in random directions, one draw of paired features for all of them.
 
     With from_features, Dhat is |phi(x) - phi(y)| as computed in the dtype, and infinite errors are possible.
     """
     key_map, key_direction, key_place, key_radius = jax.random.split(key, 4)
-    phi = paired_fourier(key_map, Gaussian(1.0), dim, num_frequencies=frequencies, dtype=dtype)
+    phi = paired_fourier(
+        key_map, Gaussian(1.0), dim, num_frequencies=frequencies, dtype=dtype
+    )
     r = jnp.asarray(distances(pairs), dtype)[:, None]
     differences = r * _unit(jax.random.normal(key_direction, (pairs, dim), dtype))
     if from_features:
@@ -93,7 +101,9 @@ def left(
         for t in frequencies:
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), dim), t)
             keys = [jax.random.fold_in(key, number) for number in range(replicates)]
-            errors = [relative_errors(own, dim=dim, frequencies=t, **options) for own in keys]
+            errors = [
+                relative_errors(own, dim=dim, frequencies=t, **options) for own in keys
+            ]
             largest[dim, t] = np.max(np.abs(errors), axis=1)
         if progress is not None:
             progress(f"d = {dim}: {time.monotonic() - start:.1f} s")
@@ -101,16 +111,27 @@ def left(
 
 
 def right(
-    frequencies: Sequence[int] = PANEL, *, dim: int = PANEL_DIM, seed: int = 0, **options: Any
+    frequencies: Sequence[int] = PANEL,
+    *,
+    dim: int = PANEL_DIM,
+    seed: int = 0,
+    **options: Any,
 ) -> dict[int, np.ndarray]:
     """Return the relative errors against the distance, {t: (pairs,) array}, from one draw of features each."""
     key = jax.random.fold_in(jax.random.key(seed), 2**20)
-    return {t: relative_errors(jax.random.fold_in(key, t), dim=dim, frequencies=t, **options) for t in frequencies}
+    return {
+        t: relative_errors(
+            jax.random.fold_in(key, t), dim=dim, frequencies=t, **options
+        )
+        for t in frequencies
+    }
 
 
 def standard_deviation(distance: Any, frequencies: int) -> Any:
     """Return (1 + K) / sqrt(8 t): the standard deviation of Dhat / D at one distance, up to higher orders of 1 / t."""
-    return (1 + np.exp(-(np.asarray(distance, float) ** 2) / 2)) / math.sqrt(8 * frequencies)
+    return (1 + np.exp(-(np.asarray(distance, float) ** 2) / 2)) / math.sqrt(
+        8 * frequencies
+    )
 
 
 def slope(largest: Largest, dim: int) -> tuple[float, float]:
@@ -118,14 +139,24 @@ def slope(largest: Largest, dim: int) -> tuple[float, float]:
 
     nan for fewer than three points.
     """
-    sizes = np.concatenate([np.full(len(values), math.log(t)) for (d, t), values in largest.items() if d == dim])
-    logs = np.concatenate([np.log(values) for (d, _), values in largest.items() if d == dim])
+    sizes = np.concatenate(
+        [
+            np.full(len(values), math.log(t))
+            for (d, t), values in largest.items()
+            if d == dim
+        ]
+    )
+    logs = np.concatenate(
+        [np.log(values) for (d, _), values in largest.items() if d == dim]
+    )
     if len(sizes) < 3 or np.ptp(sizes) == 0:
         return math.nan, math.nan
     centred = sizes - sizes.mean()
     gradient = float(centred @ logs / (centred @ centred))
     rest = logs - logs.mean() - gradient * centred
-    return gradient, float(np.sqrt(rest @ rest / (len(sizes) - 2) / (centred @ centred)))
+    return gradient, float(
+        np.sqrt(rest @ rest / (len(sizes) - 2) / (centred @ centred))
+    )
 
 
 def by_decade(errors: np.ndarray, frequencies: int) -> list[tuple[float, float, float]]:
@@ -135,7 +166,13 @@ def by_decade(errors: np.ndarray, frequencies: int) -> list[tuple[float, float, 
     for power in range(-4, 4):
         inside = (r >= 10.0**power) & (r < 10.0 ** (power + 1))
         theory = standard_deviation(r[inside], frequencies)
-        rows.append((10.0**power, float(np.sqrt(np.mean(errors[inside] ** 2))), float(np.sqrt(np.mean(theory**2)))))
+        rows.append(
+            (
+                10.0**power,
+                float(np.sqrt(np.mean(errors[inside] ** 2))),
+                float(np.sqrt(np.mean(theory**2))),
+            )
+        )
     return rows
 
 
@@ -147,17 +184,39 @@ def plot(pyplot: Any, largest: Largest, errors: Errors) -> Any:
         means = [largest[dim, t].mean() ** -2 for t in sizes]
         first.plot(sizes, means, marker="o", label=f"d = {dim}")
     first.set(
-        xlabel="number of frequencies t", ylabel="1 / (largest relative error)²", title="2,000 pairs, largest error"
+        xlabel="number of frequencies t",
+        ylabel="1 / (largest relative error)²",
+        title="2,000 pairs, largest error",
     )
     first.grid(alpha=0.3)
     first.legend()
     for number, (t, values) in enumerate(errors.items()):
         r = distances(len(values))
         # Rasterised: thousands of dots would be most of the file.
-        second.plot(r, abs(values), ".", markersize=2, color=f"C{number}", alpha=0.5, rasterized=True)
+        second.plot(
+            r,
+            abs(values),
+            ".",
+            markersize=2,
+            color=f"C{number}",
+            alpha=0.5,
+            rasterized=True,
+        )
         label = f"t = {t}: two standard deviations"
-        second.plot(r, 2 * standard_deviation(r, t), color=f"C{number}", linewidth=1.5, label=label)
-    second.set(xscale="log", yscale="log", ylim=(1e-4, 1), xlabel="distance / lengthscale", title="single pairs")
+        second.plot(
+            r,
+            2 * standard_deviation(r, t),
+            color=f"C{number}",
+            linewidth=1.5,
+            label=label,
+        )
+    second.set(
+        xscale="log",
+        yscale="log",
+        ylim=(1e-4, 1),
+        xlabel="distance / lengthscale",
+        title="single pairs",
+    )
     second.set_ylabel("relative error")
     second.grid(alpha=0.3)
     second.legend(loc="lower left")
@@ -165,40 +224,85 @@ def plot(pyplot: Any, largest: Largest, errors: Errors) -> Any:
     return figure
 
 
-def result(largest: Largest, errors: Errors, about: Mapping[str, Any], path: Path | None = None) -> figures.Result:
+def result(
+    largest: Largest, errors: Errors, about: Mapping[str, Any], path: Path | None = None
+) -> figures.Result:
     """Return both panels and every number."""
     cells = []
     for (dim, t), values in largest.items():
         sd = values.std(ddof=1) if len(values) > 1 else math.nan
-        cells.append((str(dim), str(t), f"{values.mean():.4f} ± {sd:.4f}", f"{values.mean() ** -2 / t:.3f}"))
+        cells.append(
+            (
+                str(dim),
+                str(t),
+                f"{values.mean():.4f} ± {sd:.4f}",
+                f"{values.mean() ** -2 / t:.3f}",
+            )
+        )
     title = "chen2016, Figure 2 (left): largest relative error of a draw, mean ± standard deviation"
-    first = figures.Table(title, ("d", "t", "eps_max", "1 / (t eps_max^2)"), cells, names=0)
+    first = figures.Table(
+        title, ("d", "t", "eps_max", "1 / (t eps_max^2)"), cells, names=0
+    )
     dims = dict.fromkeys(dim for dim, _ in largest)
-    lines = ["d = {}: eps_max ~ t^({:.3f} ± {:.3f})".format(dim, *slope(largest, dim)) for dim in dims]
+    lines = [
+        "d = {}: eps_max ~ t^({:.3f} ± {:.3f})".format(dim, *slope(largest, dim))
+        for dim in dims
+    ]
     decades = [
         (str(t), f"{start:g}", f"{measured:.4f}", f"{theory:.4f}")
         for t, values in errors.items()
         for start, measured, theory in by_decade(values, t)
     ]
     title = "chen2016, Figure 2 (right): root mean square relative error by decades of the distance"
-    second = figures.Table(title, ("t", "distance from", "rms", "theory"), decades, names=0)
+    second = figures.Table(
+        title, ("t", "distance from", "rms", "theory"), decades, names=0
+    )
     numbers = {
-        "left": [{"dim": dim, "frequencies": t, "values": values.tolist()} for (dim, t), values in largest.items()],
+        "left": [
+            {"dim": dim, "frequencies": t, "values": values.tolist()}
+            for (dim, t), values in largest.items()
+        ],
         "right": [
-            {"frequencies": t, "distances": distances(len(values)).tolist(), "errors": values.tolist()}
+            {
+                "frequencies": t,
+                "distances": distances(len(values)).tolist(),
+                "errors": values.tolist(),
+            }
             for t, values in errors.items()
         ],
     }
     draw = partial(plot, largest=largest, errors=errors)
-    return figures.Result([first, *lines, second], about, numbers, [("--plot", path, draw)])
+    return figures.Result(
+        [first, *lines, second], about, numbers, [("--plot", path, draw)]
+    )
 
 
 def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
-    if options.replicates < 1 or options.pairs < 8 or min(*options.dims, *options.frequencies) < 1:
-        raise UsageError("needs 1 replicate, dimension and frequency, and 8 pairs at least")
-    common = {name: getattr(options, name) for name in ("pairs", "seed", "from_features", "dtype")}
-    largest = left(options.frequencies, dims=options.dims, replicates=options.replicates, progress=say, **common)
-    return result(largest, right(**common), {**common, "replicates": options.replicates}, options.plot)
+    if (
+        options.replicates < 1
+        or options.pairs < 8
+        or min(*options.dims, *options.frequencies) < 1
+    ):
+        raise UsageError(
+            "needs 1 replicate, dimension and frequency, and 8 pairs at least"
+        )
+    common = {
+        name: getattr(options, name)
+        for name in ("pairs", "seed", "from_features", "dtype")
+    }
+    largest = left(
+        options.frequencies,
+        dims=options.dims,
+        replicates=options.replicates,
+        progress=say,
+        **common,
+    )
+    return result(
+        largest,
+        right(**common),
+        {**common, "replicates": options.replicates},
+        options.plot,
+    )
 
 
 FIGURE = figures.Figure(
@@ -211,7 +315,13 @@ FIGURE = figures.Figure(
         figures.numbers("--dims", DIMS, "dimensions"),
         figures.number("--pairs", PAIRS),
         figures.number("--replicates", REPLICATES),
-        ("--from-features", {"action": "store_true", "help": "distances from the features of both points"}),
+        (
+            "--from-features",
+            {
+                "action": "store_true",
+                "help": "distances from the features of both points",
+            },
+        ),
         figures.plot(),
     ),
 )

@@ -39,11 +39,17 @@ def pair_cdf(distance: float, t: int, x: Any) -> np.ndarray:
     step = 2 * math.pi / (t * period)
     v = (np.arange(math.ceil(most / step)) + 0.5) * step
     # Either of two steps is fine enough for exp(i v Y): by its local frequency, or by its Fourier series in w.
-    local, series = math.pi / (9 * most * distance**2 / (2 * mu)), 2 * math.pi / ((most / mu + 20) * distance + 20)
+    local, series = (
+        math.pi / (9 * most * distance**2 / (2 * mu)),
+        2 * math.pi / ((most / mu + 20) * distance + 20),
+    )
     fine = min(0.1, max(local, series))
     w = (np.arange(math.ceil(9 / fine)) + 0.5) * fine
     weights = np.exp(-(w**2) / 2)
-    characteristic = (np.exp(1j * np.outer(v, 2 * np.sin(distance * w / 2) ** 2 / mu)) @ (weights / weights.sum())) ** t
+    characteristic = (
+        np.exp(1j * np.outer(v, 2 * np.sin(distance * w / 2) ** 2 / mu))
+        @ (weights / weights.sum())
+    ) ** t
     waves = np.exp(-1j * t * np.outer(x, v))
     return np.asarray(0.5 - np.imag(waves @ (characteristic / v)) * step / math.pi)
 
@@ -51,12 +57,16 @@ def pair_cdf(distance: float, t: int, x: Any) -> np.ndarray:
 def log_outside(distance: float, t: int, low: float, high: float) -> float:
     """Return the log-probability that Dhat^2 / D^2 of one pair of points leaves [low, high]."""
     below, above = pair_cdf(distance, t, [low, high])
-    return math.log(max(below if low > 0 else 0.0, 0.0) + max(1 - above, 0.0) + RESOLUTION)
+    return math.log(
+        max(below if low > 0 else 0.0, 0.0) + max(1 - above, 0.0) + RESOLUTION
+    )
 
 
 def chi_square_outside(t: float, low: float, high: float) -> float:
     """Return log P(chi2_t / t outside [low, high])."""
-    return float(np.logaddexp(stats.chi2.logsf(t * high, t), stats.chi2.logcdf(t * low, t)))
+    return float(
+        np.logaddexp(stats.chi2.logsf(t * high, t), stats.chi2.logcdf(t * low, t))
+    )
 
 
 def _same(kernel: Any) -> Any:
@@ -71,7 +81,9 @@ def nodes() -> tuple[np.ndarray, np.ndarray]:
 
 
 @jax.jit
-def _along(pair: jax.Array, key: jax.Array, scale: float) -> tuple[jax.Array, jax.Array]:
+def _along(
+    pair: jax.Array, key: jax.Array, scale: float
+) -> tuple[jax.Array, jax.Array]:
     """Return frequencies (121, d) whose components along x - y are the nodes, and their weights.
 
     The components across x - y, which enter no kernel value, are random.
@@ -81,11 +93,18 @@ def _along(pair: jax.Array, key: jax.Array, scale: float) -> tuple[jax.Array, ja
     unit = difference / jnp.linalg.norm(difference)
     across = jax.random.normal(key, (len(points), pair.shape[1]), pair.dtype)
     across = across - jnp.outer(matmul(across, unit), unit)
-    return across + jnp.outer(jnp.asarray(scale * points, pair.dtype), unit), jnp.asarray(weights, pair.dtype)
+    return across + jnp.outer(
+        jnp.asarray(scale * points, pair.dtype), unit
+    ), jnp.asarray(weights, pair.dtype)
 
 
 def paired_mean(
-    key: jax.Array, setting: Setting, *, scale: float = 1.0, drawn: OfKernel = _same, normalised: bool = True
+    key: jax.Array,
+    setting: Setting,
+    *,
+    scale: float = 1.0,
+    drawn: OfKernel = _same,
+    normalised: bool = True,
 ) -> np.ndarray:
     """Return the difference of E <f(x), f(y)> for one pair (cosine, sine) and K(x, y), by the library's map.
 
@@ -94,12 +113,19 @@ def paired_mean(
     kernel, pair = setting.data["kernel"], setting.data["pair"]
     w, weights = _along(pair, key, scale)
     x, y = np.asarray(features.PairedFourier(drawn(kernel), w)(pair))
-    product = (x * y).reshape(2, -1).sum(axis=0) * len(w) * (1 if normalised else len(w))
+    product = (
+        (x * y).reshape(2, -1).sum(axis=0) * len(w) * (1 if normalised else len(w))
+    )
     return np.abs(np.asarray(weights) @ product - np.asarray(kernel(*pair)))[None]
 
 
 def shifted_mean(
-    key: jax.Array, setting: Setting, *, factor: float = 1.0, shifted: bool = True, drawn: OfKernel = _same
+    key: jax.Array,
+    setting: Setting,
+    *,
+    factor: float = 1.0,
+    shifted: bool = True,
+    drawn: OfKernel = _same,
 ) -> np.ndarray:
     """Return the difference of E <phi(x), phi(y)> for shifted features times `factor` and K(x, y).
 
@@ -108,13 +134,17 @@ def shifted_mean(
     kernel, pair = setting.data["kernel"], setting.data["pair"]
     w, weights = _along(pair, key, 1.0)
     shifts = np.tile(np.arange(4) * math.pi / 2 * shifted, len(w))
-    phi = features.ShiftedFourier(drawn(kernel), real(np.repeat(w, 4, axis=0)), real(shifts))
+    phi = features.ShiftedFourier(
+        drawn(kernel), real(np.repeat(w, 4, axis=0)), real(shifts)
+    )
     x, y = factor * np.asarray(phi(pair))
     product = (x * y).reshape(-1, 4).mean(axis=1) * 4 * len(w)
     return np.abs(np.asarray(weights) @ product - np.asarray(kernel(*pair)))[None]
 
 
-def variances(key: jax.Array, setting: Setting, *, distance: bool) -> tuple[float, float]:
+def variances(
+    key: jax.Array, setting: Setting, *, distance: bool
+) -> tuple[float, float]:
     """Return m times the variance for paired and for shifted features of one pair, m the number of features.
 
     Of the inner product, or of the squared distance. Both are exact: quadrature nodes for the frequencies, and eight
@@ -123,7 +153,9 @@ def variances(key: jax.Array, setting: Setting, *, distance: bool) -> tuple[floa
     kernel, pair = setting.data["kernel"], setting.data["pair"]
     w, chances = _along(pair, key, 1.0)
     count, weights = w.shape[0], np.asarray(chances, float)
-    x, y = np.asarray(features.PairedFourier(kernel, w)(pair), float).reshape(2, 2, count) * math.sqrt(count)
+    x, y = np.asarray(features.PairedFourier(kernel, w)(pair), float).reshape(
+        2, 2, count
+    ) * math.sqrt(count)
     paired = np.sum((x - y) ** 2 if distance else x * y, axis=0)
     shifts = np.tile(np.arange(8) * math.pi / 4, count)
     phi = features.ShiftedFourier(kernel, real(np.repeat(w, 8, axis=0)), real(shifts))
@@ -143,7 +175,11 @@ def log_mgf(s: float, r: float) -> float:
     w = np.arange(-40, 40, step)
     X = 2 * np.sin(r * w / 2) ** 2
     mean = -math.expm1(-(r**2) / 2)
-    return float(special.logsumexp(s * (X - mean) - w**2 / 2)) + math.log(step) - math.log(2 * math.pi) / 2
+    return (
+        float(special.logsumexp(s * (X - mean) - w**2 / 2))
+        + math.log(step)
+        - math.log(2 * math.pi) / 2
+    )
 
 
 def stop_loss(c: float, r: float) -> float:
@@ -158,15 +194,23 @@ def stop_loss(c: float, r: float) -> float:
         left, right = (2 * math.pi * k + kink) / r, (2 * math.pi * (k + 1) - kink) / r
         if left > 12:
             return total
-        edges = np.linspace(left, min(right, 14.0), 1 + math.ceil(min(right, 14.0) - left))
+        edges = np.linspace(
+            left, min(right, 14.0), 1 + math.ceil(min(right, 14.0) - left)
+        )
         for a, b in itertools.pairwise(edges):
             w = (a + b) / 2 + (b - a) / 2 * abscissas
             excess = 2 * np.sin(r * w / 2) ** 2 / mu - c
-            total += (b - a) * float(weights @ (excess * np.exp(-(w**2) / 2))) / math.sqrt(2 * math.pi)
+            total += (
+                (b - a)
+                * float(weights @ (excess * np.exp(-(w**2) / 2)))
+                / math.sqrt(2 * math.pi)
+            )
     raise AssertionError
 
 
 def chi_square_stop_loss(c: float, degrees: int) -> float:
     """Return E (Y - c)_+ for Y = chi2 / degrees."""
     half = degrees / 2
-    return float(special.gammaincc(half + 1, half * c) - c * special.gammaincc(half, half * c))
+    return float(
+        special.gammaincc(half + 1, half * c) - c * special.gammaincc(half, half * c)
+    )

@@ -49,18 +49,27 @@ class Scope(shared.Scope):
         """Pairs of points with their kernel, moved to the origin, which moves neither side of an unbiasedness."""
         lengthscale, name, wanted = 1.5, "a pair", (0.3, 1.0, 2.5)
         directions = np.random.default_rng(5).standard_normal((3, 3))
-        differences = directions / np.linalg.norm(directions, axis=1, keepdims=True) * np.array(wanted)[:, None]
+        differences = (
+            directions
+            / np.linalg.norm(directions, axis=1, keepdims=True)
+            * np.array(wanted)[:, None]
+        )
         quantiles = self.distances((), 0.1, 12.0)
         if self.data is not None and quantiles:
             name, lengthscale = "rows", float(self.data.kernel.lengthscale)
             every = differences_of(rows_of(self.data, ROWS))
             sizes = np.linalg.norm(every, axis=1)
-            differences = np.stack([every[np.argmin(np.abs(sizes - r))] for r in quantiles])
+            differences = np.stack(
+                [every[np.argmin(np.abs(sizes - r))] for r in quantiles]
+            )
         settings = {}
         for difference in differences:
             r = float(np.linalg.norm(difference))
             pair = real(lengthscale * np.stack([0.6 * difference, -0.4 * difference]))
-            name_at, numbers = f"{name} at distance {r:.4g}", {"K": math.exp(-(r**2) / 2)}
+            name_at, numbers = (
+                f"{name} at distance {r:.4g}",
+                {"K": math.exp(-(r**2) / 2)},
+            )
             data = {"kernel": kernels.Gaussian(lengthscale), "pair": pair}
             settings[name_at] = Setting(name_at, data, numbers, {"rows": 16})
         return tuple(settings.values())
@@ -72,13 +81,23 @@ class Scope(shared.Scope):
             X = rows_of(self.data, ROWS)
             return [(f"{len(X)} rows", len(X), pairs_by_difference(differences_of(X)))]
         n = 16
-        line = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, n - 1)])[:, None] @ np.eye(1, n)
+        line = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, n - 1)])[
+            :, None
+        ] @ np.eye(1, n)
         cloud = np.random.default_rng(6).standard_normal((n, 3)) @ np.eye(3, n)
-        sets = {"orthonormal points, shrunk to 1e-3": 1e-3 * np.eye(n), "a cloud in 3 dimensions": cloud}
+        sets = {
+            "orthonormal points, shrunk to 1e-3": 1e-3 * np.eye(n),
+            "a cloud in 3 dimensions": cloud,
+        }
         sets["a line, distances 1e-4 to 1e4"] = line
-        return [(name, n, pairs_by_difference(differences_of(X))) for name, X in sets.items()]
+        return [
+            (name, n, pairs_by_difference(differences_of(X)))
+            for name, X in sets.items()
+        ]
 
-    def distances(self, otherwise: Sequence[float], low: float, high: float) -> list[float]:
+    def distances(
+        self, otherwise: Sequence[float], low: float, high: float
+    ) -> list[float]:
         """Return three quantiles of the distances of the data that lie within [low, high], or else other distances."""
         if self.data is None:
             return list(otherwise)
@@ -86,7 +105,12 @@ class Scope(shared.Scope):
         r = r[(r >= low) & (r <= high)]
         if not len(r):
             return list(otherwise)
-        return sorted({float(f"{q:.4g}") for q in np.quantile(r, [0.05, 0.5, 0.95], method="nearest")})
+        return sorted(
+            {
+                float(f"{q:.4g}")
+                for q in np.quantile(r, [0.05, 0.5, 0.95], method="nearest")
+            }
+        )
 
 
 def rows_of(data: Population, most: int) -> np.ndarray:
@@ -104,7 +128,10 @@ def differences_of(X: np.ndarray) -> np.ndarray:
 
 def pairs_by_difference(differences: np.ndarray) -> dict[str, jax.Array]:
     """Return what trials need of pairs of points, whose differences are (..., d)."""
-    return {"differences": real(differences), "squared": real(np.sum(differences**2, axis=-1))}
+    return {
+        "differences": real(differences),
+        "squared": real(np.sum(differences**2, axis=-1)),
+    }
 
 
 def cloud(n: int, spacing: float = 1.0) -> np.ndarray:
@@ -126,13 +153,19 @@ def ball(directions: np.ndarray, radii: np.ndarray) -> dict[str, jax.Array]:
 def distances_of(r: np.ndarray) -> np.ndarray:
     """Return the kernel distance at each distance r, by the library and in its default precision."""
     points = r[:, None]
-    return np.asarray(kernel_distance(kernels.Gaussian(1.0), real(0 * points), real(points)), float)
+    return np.asarray(
+        kernel_distance(kernels.Gaussian(1.0), real(0 * points), real(points)), float
+    )
 
 
 def all_distances(X: jax.Array) -> np.ndarray:
     """Return the kernel distances (n, n) of points (n, d), by the library."""
     n, points = len(X), np.asarray(X)
-    rows = kernel_distance(kernels.Gaussian(1.0), real(np.repeat(points, n, axis=0)), real(np.tile(points, (n, 1))))
+    rows = kernel_distance(
+        kernels.Gaussian(1.0),
+        real(np.repeat(points, n, axis=0)),
+        real(np.tile(points, (n, 1))),
+    )
     return np.asarray(rows, float).reshape(n, n)
 
 
@@ -159,7 +192,10 @@ def log_failure(setting: Setting, bounds: Sequence[Bound]) -> float:
 
 
 def pair_settings(
-    bound: Callable[..., Bound], distances: Sequence[float], errors: Sequence[float], deltas: Sequence[float]
+    bound: Callable[..., Bound],
+    distances: Sequence[float],
+    errors: Sequence[float],
+    deltas: Sequence[float],
 ) -> tuple[Setting, ...]:
     """Return one setting for every distance, error and delta, with as many frequencies as the bound asks for."""
     settings = []
@@ -172,17 +208,28 @@ def pair_settings(
 
 @parametrized(Exact)
 def pair_tail(
-    setting: Setting, bound: Callable[..., Bound], interval: Interval, times: float = 1.0
+    setting: Setting,
+    bound: Callable[..., Bound],
+    interval: Interval,
+    times: float = 1.0,
 ) -> tuple[float, float]:
     """Return the statement that Dhat^2 / D^2 leaves the interval no more often than the bound of `times` t says."""
     n = setting.numbers
-    right = valid(bound(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"]), setting)
-    return laws.log_outside(n["r"], int(n["t"]), *interval(n)), math.log1p(-right.probability)
+    right = valid(
+        bound(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"]), setting
+    )
+    return laws.log_outside(n["r"], int(n["t"]), *interval(n)), math.log1p(
+        -right.probability
+    )
 
 
 @parametrized(Exact)
 def chi_square_tail(
-    setting: Setting, bounds: Callable[..., Sequence[Bound]], times: float = 1.0, *, power: int = 2
+    setting: Setting,
+    bounds: Callable[..., Sequence[Bound]],
+    times: float = 1.0,
+    *,
+    power: int = 2,
 ) -> tuple[float, float]:
     """Return the statement that chi2_t / t leaves (1 +- eps)^power no more often than the bounds of `times` t say.
 
@@ -193,13 +240,25 @@ def chi_square_tail(
     return laws.chi_square_outside(t, (1 - eps) ** power, (1 + eps) ** power), claimed
 
 
-def tiny(bound: Callable[..., Bound], errors: Sequence[float], logs: Sequence[float]) -> tuple[Setting, ...]:
+def tiny(
+    bound: Callable[..., Bound], errors: Sequence[float], logs: Sequence[float]
+) -> tuple[Setting, ...]:
     """Return settings for every error and log, with the t at which the failure probability of a bound is e^-log."""
     settings = []
     for eps, log in itertools.product(errors, logs):
-        root = optimize.brentq(lambda t, eps=eps, log=log: bound(eps=eps, num_frequencies=t).log_failure + log, 1, 1e10)
+        root = optimize.brentq(
+            lambda t, eps=eps, log=log: (
+                bound(eps=eps, num_frequencies=t).log_failure + log
+            ),
+            1,
+            1e10,
+        )
         t = float(math.ceil(root))
-        settings.append(Setting(f"eps={eps:g}, delta=e^-{log:g}, t={t:g}", numbers={"t": t, "eps": eps}))
+        settings.append(
+            Setting(
+                f"eps={eps:g}, delta=e^-{log:g}, t={t:g}", numbers={"t": t, "eps": eps}
+            )
+        )
     return tuple(settings)
 
 

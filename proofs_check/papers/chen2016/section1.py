@@ -16,7 +16,13 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers import flops
 from proofs_check.papers.chen2016 import trials
-from proofs_check.papers.chen2016.places import DELTA, all_at_most_one, all_distances, cloud, fewest
+from proofs_check.papers.chen2016.places import (
+    DELTA,
+    all_at_most_one,
+    all_distances,
+    cloud,
+    fewest,
+)
 from proofs_check.papers.shared import as_residual, bound_of, listed, parametrized, real
 
 
@@ -25,7 +31,9 @@ def _metric() -> Check:
     def holds(setting: Setting, power: int) -> list[Any]:
         X = real(setting.data)
         D = all_distances(X) ** power
-        i, j, k = (a.ravel() for a in np.meshgrid(*[np.arange(len(X))] * 3, indexing="ij"))
+        i, j, k = (
+            a.ravel() for a in np.meshgrid(*[np.arange(len(X))] * 3, indexing="ij")
+        )
         distinct = (i < k) & (j != i) & (j != k)
         left, right = D[i, k][distinct], (D[i, j] + D[j, k])[distinct]
         return all_at_most_one(left / right, "triangle inequality")
@@ -58,7 +66,11 @@ def _embedding() -> Check:
         X = real(setting.data)
         F = np.asarray(_factor(X), float)[:, : len(X) - dropped]
         first, second = np.triu_indices(len(X), 1)
-        return as_residual(np.linalg.norm(F[first] - F[second], axis=1) / all_distances(X)[first, second] - 1)
+        return as_residual(
+            np.linalg.norm(F[first] - F[second], axis=1)
+            / all_distances(X)[first, second]
+            - 1
+        )
 
     settings = tuple(Setting(f"{n} points", cloud(n)) for n in (3, 8))
     return Check(
@@ -75,9 +87,13 @@ def _johnson_lindenstrauss() -> Check:
     units = gaps / jnp.linalg.norm(gaps, axis=1, keepdims=True)
     settings = []
     for eps in (0.2, 0.4):
-        m = fewest(functools.partial(fourier.relative_distances, eps=eps, num_points=n), DELTA)
+        m = fewest(
+            functools.partial(fourier.relative_distances, eps=eps, num_points=n), DELTA
+        )
         numbers = {"eps": eps, "m": float(m), "n": float(n)}
-        settings.append(Setting(f"eps={eps:g}, m={m}", {"units": units}, numbers, {"rows": m}))
+        settings.append(
+            Setting(f"eps={eps:g}, m={m}", {"units": units}, numbers, {"rows": m})
+        )
     bound = bound_of(fourier.relative_distances, num_frequencies="m", num_points="n")
     statement = Tail(trials.projection_error, bound)
     half = controls.changed(settings[:1], "half of the dimensions", shapes={"part": 2})
@@ -100,12 +116,28 @@ def _cost() -> Check:
         def lift(X: Any, w: Any) -> Any:
             return features.PairedFourier(kernel, w)(X)
 
-        lifted, whole = flops.multiply_adds(lift, X, w), flops.multiply_adds(lambda X: gram(kernel, X), X)
+        lifted, whole = (
+            flops.multiply_adds(lift, X, w),
+            flops.multiply_adds(lambda X: gram(kernel, X), X),
+        )
         numbers = math.prod(jax.eval_shape(lift, X, w).shape)
-        return np.array([lifted / (n * d * t * per_frequency) - 1, numbers / (2 * n * t) - 1, whole / n**2 / d - 1])
+        return np.array(
+            [
+                lifted / (n * d * t * per_frequency) - 1,
+                numbers / (2 * n * t) - 1,
+                whole / n**2 / d - 1,
+            ]
+        )
 
-    settings = listed("n={n}, d={d}, t={t}", "n d t", ((1000, 10, 50), (20_000, 256, 800)), shapes="n d t")
+    settings = listed(
+        "n={n}, d={d}, t={t}",
+        "n d t",
+        ((1000, 10, 50), (20_000, 256, 800)),
+        shapes="n d t",
+    )
     return Check(
         printed=Form(residual(1), settings),
-        controls=(Control("two products a frequency", residual(2), settings, "wrong cost"),),
+        controls=(
+            Control("two products a frequency", residual(2), settings, "wrong cost"),
+        ),
     )

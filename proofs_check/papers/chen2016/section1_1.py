@@ -13,7 +13,16 @@ import numpy as np
 
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Calibrated, Check, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import (
+    Calibrated,
+    Check,
+    Control,
+    Form,
+    Identity,
+    Inequality,
+    Setting,
+    Tail,
+)
 from proofs_check.papers.chen2016 import laws, trials
 from proofs_check.papers.chen2016.places import DELTA, PointSet, Scope, ball, fewest
 from proofs_check.papers.shared import as_residual, at_most_one, bound_of, parametrized
@@ -26,8 +35,12 @@ def _shifted_features(scope: Scope) -> Check:
         printed=Form(residual(factor=1 / math.sqrt(2)), scope.pairs),
         corrected=Form(residual(), scope.pairs),
         controls=(
-            Control("no random shift", residual(shifted=False), scope.pairs, "wrong law"),
-            Control("gamma for the lengthscale", gamma, scope.pairs, "swapped constants"),
+            Control(
+                "no random shift", residual(shifted=False), scope.pairs, "wrong law"
+            ),
+            Control(
+                "gamma for the lengthscale", gamma, scope.pairs, "swapped constants"
+            ),
         ),
     )
 
@@ -37,7 +50,12 @@ def _all_points(scope: Scope) -> Check:
 
     def shape(setting: Setting) -> Bound:
         s = setting.numbers
-        return Bound(math.sqrt(math.log(s["n"] / s["delta"]) / s["t"]), 1 - s["delta"], True, "chen2016, Section 1.1")
+        return Bound(
+            math.sqrt(math.log(s["n"] / s["delta"]) / s["t"]),
+            1 - s["delta"],
+            True,
+            "chen2016, Section 1.1",
+        )
 
     def of(sets: Sequence[PointSet]) -> tuple[Setting, ...]:
         settings = []
@@ -45,16 +63,33 @@ def _all_points(scope: Scope) -> Check:
             for delta in scope.deltas:
                 t = math.ceil(2 / 0.3**2 * math.log(n * (n - 1) / delta) + 1e-9)
                 numbers = {"eps": 0.3, "t": float(t), "n": float(n), "delta": delta}
-                settings.append(Setting(f"{name}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t}))
+                settings.append(
+                    Setting(
+                        f"{name}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t}
+                    )
+                )
         return tuple(settings)
 
-    settings = of(scope.point_sets[-2:])  # not the points that shrink, whose kernel values are all 1
+    settings = of(
+        scope.point_sets[-2:]
+    )  # not the points that shrink, whose kernel values are all 1
     # Not on a table, whose rows may be so close that no number of frequencies is too small.
-    few = controls.changed(of(Scope().point_sets)[-1:], "a sixteenth of the frequencies", shapes={"part": 16})
+    few = controls.changed(
+        of(Scope().point_sets)[-1:],
+        "a sixteenth of the frequencies",
+        shapes={"part": 16},
+    )
     return Check(
         printed=Form(Calibrated(trials.kernel_error, shape, 1.0, 2.0), settings),
         corrected=Form(Tail(trials.kernel_error, bound), settings),
-        controls=(Control("a sixteenth of the frequencies", Tail(trials.kernel_error, bound), few, "wrong factor"),),
+        controls=(
+            Control(
+                "a sixteenth of the frequencies",
+                Tail(trials.kernel_error, bound),
+                few,
+                "wrong factor",
+            ),
+        ),
     )
 
 
@@ -73,27 +108,56 @@ def _additive_ball(scope: Scope) -> Check:
         return Bound(value, 1 - s["delta"], s["M"] >= 1, "chen2016, Section 1.1, shape")
 
     def one_pair(setting: Setting) -> Bound:
-        return Bound(setting.numbers["eps"], 1 - setting.numbers["delta"], True, "Hoeffding for one pair")
+        return Bound(
+            setting.numbers["eps"],
+            1 - setting.numbers["delta"],
+            True,
+            "Hoeffding for one pair",
+        )
 
     def over(dim: int, diameter: float, delta: float, t: int) -> Setting:
-        numbers = {"d": float(dim), "M": diameter, "eps": 0.3, "t": float(t), "tau": math.log(2 / delta)}
+        numbers = {
+            "d": float(dim),
+            "M": diameter,
+            "eps": 0.3,
+            "t": float(t),
+            "tau": math.log(2 / delta),
+        }
         name = f"d={dim}, M={diameter:g}, eps=0.3, delta={delta:g}, t={t}"
-        return Setting(name, _differences(dim, diameter), {**numbers, "delta": delta}, {"rows": t})
+        return Setting(
+            name, _differences(dim, diameter), {**numbers, "delta": delta}, {"rows": t}
+        )
 
-    asked = tuple(over(1, size, delta, 100) for size in (1.0, 5.0) for delta in scope.deltas)
+    asked = tuple(
+        over(1, size, delta, 100) for size in (1.0, 5.0) for delta in scope.deltas
+    )
     corrected = []
     for dim, diameter in ((1, 5.0), (2, 3.0)):
         for delta in scope.deltas:
-            options = {"eps": 0.3, "dim": dim, "diameter": diameter, "tau": math.log(2 / delta)}
+            options = {
+                "eps": 0.3,
+                "dim": dim,
+                "diameter": diameter,
+                "tau": math.log(2 / delta),
+            }
             t = fewest(functools.partial(fourier.ball_additive, **options), delta)
             corrected.append(over(dim, diameter, delta, t))
     wide = (over(20, 6.0, DELTA, math.ceil(2 / 0.3**2 * math.log(2 / DELTA))),)
     single = Tail(trials.kernel_error_over_ball, one_pair)
     bound = bound_of(fourier.ball_additive, num_frequencies="t", dim="d", diameter="M")
     return Check(
-        printed=Form(Calibrated(trials.kernel_error_over_ball, shape, 1.0, 17.0), asked),
+        printed=Form(
+            Calibrated(trials.kernel_error_over_ball, shape, 1.0, 17.0), asked
+        ),
         corrected=Form(Tail(trials.kernel_error_over_ball, bound), tuple(corrected)),
-        controls=(Control("the frequencies of a single pair, in 20 dimensions", single, wide, "term left out"),),
+        controls=(
+            Control(
+                "the frequencies of a single pair, in 20 dimensions",
+                single,
+                wide,
+                "term left out",
+            ),
+        ),
     )
 
 
@@ -101,7 +165,9 @@ def _variance(scope: Scope) -> Check:
     def holds(distance: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             paired, shifted = laws.variances(key, setting, distance=distance)
-            return [at_most_one(paired / shifted, "the variance of the map with a tilde")]
+            return [
+                at_most_one(paired / shifted, "the variance of the map with a tilde")
+            ]
 
         return Inequality(both)
 
@@ -109,7 +175,14 @@ def _variance(scope: Scope) -> Check:
     close = tuple(s for s in scope.pairs if s.numbers["K"] > 0.5) or Scope().pairs[:2]
     return Check(
         printed=Form(holds(distance=False), scope.pairs),
-        controls=(Control("the squared distances of close points", holds(distance=True), close, "wrong operator"),),
+        controls=(
+            Control(
+                "the squared distances of close points",
+                holds(distance=True),
+                close,
+                "wrong operator",
+            ),
+        ),
     )
 
 
@@ -117,7 +190,10 @@ def _both_variances(scope: Scope) -> Check:
     def residual(closed: Callable[[float], tuple[float, float]]) -> Identity:
         def relative(key: jax.Array, setting: Setting) -> np.ndarray:
             K = setting.numbers["K"]
-            variances = np.asarray(laws.variances(key, setting, distance=True)) / (2 - 2 * K) ** 2
+            variances = (
+                np.asarray(laws.variances(key, setting, distance=True))
+                / (2 - 2 * K) ** 2
+            )
             return as_residual(variances / np.asarray(closed(K)) - 1)
 
         return Identity(relative)
@@ -128,5 +204,9 @@ def _both_variances(scope: Scope) -> Check:
     swapped = residual(lambda K: both(K)[::-1])
     return Check(
         corrected=Form(residual(both), scope.pairs),
-        controls=(Control("the two maps exchanged", swapped, scope.pairs, "swapped constants"),),
+        controls=(
+            Control(
+                "the two maps exchanged", swapped, scope.pairs, "swapped constants"
+            ),
+        ),
     )

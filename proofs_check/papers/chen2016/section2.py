@@ -16,7 +16,16 @@ from scipy import stats
 
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Exact, Expectation, Form, Identity, Inequality, Setting
+from proofs_check.claim import (
+    Check,
+    Control,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Inequality,
+    Setting,
+)
 from proofs_check.papers.chen2016 import laws, places, trials
 from proofs_check.papers.shared import LOG2, claimed, grid, parametrized
 
@@ -27,9 +36,21 @@ def _lemma_2_1(scope: places.Scope) -> Check:
     return Check(
         printed=Form(residual(), scope.pairs),
         controls=(
-            Control("frequencies one per cent longer", residual(scale=1.01), scope.pairs, "wrong factor"),
-            Control("gamma for the lengthscale", gamma, scope.pairs, "swapped constants"),
-            Control("without 1/sqrt(t)", residual(normalised=False), scope.pairs, "missing normalisation"),
+            Control(
+                "frequencies one per cent longer",
+                residual(scale=1.01),
+                scope.pairs,
+                "wrong factor",
+            ),
+            Control(
+                "gamma for the lengthscale", gamma, scope.pairs, "swapped constants"
+            ),
+            Control(
+                "without 1/sqrt(t)",
+                residual(normalised=False),
+                scope.pairs,
+                "missing normalisation",
+            ),
         ),
     )
 
@@ -41,11 +62,17 @@ def _lemma_2_1_proof() -> Check:
         z = np.linspace(-14, 14, 2001)
         weights = np.exp(-(z**2) / 2) * (z[1] - z[0])
         g, slope = weights @ np.cos(z * r), -weights @ (z * np.sin(z * r))
-        return np.array([slope / (-(r**power) * g) - 1, np.sum(weights) / math.sqrt(2 * math.pi) - 1])
+        return np.array(
+            [
+                slope / (-(r**power) * g) - 1,
+                np.sum(weights) / math.sqrt(2 * math.pi) - 1,
+            ]
+        )
 
     settings = grid("r={r:g}", r=(0.3, 1.5, 3.0))
     return Check(
-        printed=Form(residual(1), settings), controls=(Control("r squared", residual(2), settings, "wrong power"),)
+        printed=Form(residual(1), settings),
+        controls=(Control("r squared", residual(2), settings, "wrong power"),),
     )
 
 
@@ -55,19 +82,36 @@ def _corollary_2_1(scope: places.Scope) -> Check:
         return (1 - setting.numbers["K"] ** 2) ** 2 / 2 / setting.shapes["rows"]
 
     statement = Expectation(
-        trials.inner_product, lambda s: s.numbers["K"], lambda s: 1 - s.numbers["K"], precision=0.02, moment=moment
+        trials.inner_product,
+        lambda s: s.numbers["K"],
+        lambda s: 1 - s.numbers["K"],
+        precision=0.02,
+        moment=moment,
     )
     # As many frequencies as show one per cent of the lengthscale.
-    pairs = tuple(dataclasses.replace(s, name=f"{s.name}, t=256", shapes={"rows": 256}) for s in scope.pairs)
-    farther = controls.changed(pairs[:1], "one per cent farther", data=lambda p: {**p, "pair": 1.01 * p["pair"]})
+    pairs = tuple(
+        dataclasses.replace(s, name=f"{s.name}, t=256", shapes={"rows": 256})
+        for s in scope.pairs
+    )
+    farther = controls.changed(
+        pairs[:1],
+        "one per cent farther",
+        data=lambda p: {**p, "pair": 1.01 * p["pair"]},
+    )
     swapped = controls.changed(
-        pairs[:1], "gamma", data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])}
+        pairs[:1],
+        "gamma",
+        data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])},
     )
     return Check(
         printed=Form(statement, pairs),
         controls=(
-            Control("points one per cent farther apart", statement, farther, "wrong factor"),
-            Control("gamma for the lengthscale", statement, swapped, "swapped constants"),
+            Control(
+                "points one per cent farther apart", statement, farther, "wrong factor"
+            ),
+            Control(
+                "gamma for the lengthscale", statement, swapped, "swapped constants"
+            ),
         ),
     )
 
@@ -79,21 +123,30 @@ def _log_outside(n: places.Numbers) -> float:
 
 
 @parametrized(Exact)
-def _additive(setting: Setting, bounds: Callable[..., list[Bound]], times: float = 1.0) -> tuple[float, float]:
+def _additive(
+    setting: Setting, bounds: Callable[..., list[Bound]], times: float = 1.0
+) -> tuple[float, float]:
     """Return the statement that |Khat - K| > eps is no likelier than the bounds of `times` t frequencies say.
 
     Of a Gaussian pair at distance r; without r, of a kernel and points for which a cosine is 1 or -1, with equal
     chances.
     """
     n, t = setting.numbers, setting.numbers["t"]
-    log_claimed = places.log_failure(setting, bounds(eps=n["eps"], num_frequencies=times * t))
+    log_claimed = places.log_failure(
+        setting, bounds(eps=n["eps"], num_frequencies=times * t)
+    )
     if "r" not in n:
-        return LOG2 + float(stats.binom.logsf(math.ceil(t * (1 + n["eps"]) / 2 - 1e-6) - 1, t, 0.5)), log_claimed
+        return LOG2 + float(
+            stats.binom.logsf(math.ceil(t * (1 + n["eps"]) / 2 - 1e-6) - 1, t, 0.5)
+        ), log_claimed
     return _log_outside(n), log_claimed
 
 
 def _corrected(**options: float) -> list[Bound]:
-    return [fourier.kernel_value(**options), fourier.kernel_values(num_points=2, **options)]
+    return [
+        fourier.kernel_value(**options),
+        fourier.kernel_values(num_points=2, **options),
+    ]
 
 
 def _signs(*logs: float) -> tuple[Setting, ...]:
@@ -101,11 +154,18 @@ def _signs(*logs: float) -> tuple[Setting, ...]:
     settings = []
     for eps, log in itertools.product((0.01, 0.1), logs):
         t = 2.0 * math.ceil((log + LOG2) / eps**2)
-        settings.append(Setting(f"signs, eps={eps:g}, delta=e^-{log:g}, t={t:g}", numbers={"eps": eps, "t": t}))
+        settings.append(
+            Setting(
+                f"signs, eps={eps:g}, delta=e^-{log:g}, t={t:g}",
+                numbers={"eps": eps, "t": t},
+            )
+        )
     return tuple(settings)
 
 
-def _gaussian(bound: Callable[..., Any], distances: Sequence[float], deltas: Sequence[float]) -> tuple[Setting, ...]:
+def _gaussian(
+    bound: Callable[..., Any], distances: Sequence[float], deltas: Sequence[float]
+) -> tuple[Setting, ...]:
     def at(*, distance: float, **options: float) -> Bound:
         return bound(**options)
 
@@ -118,9 +178,19 @@ def _corollary_2_2(scope: places.Scope) -> Check:
     settings = _gaussian(fourier.kernel_value, distances, scope.deltas)
     half = _gaussian(fourier.kernel_value, (3.0,), scope.deltas)
     return Check(
-        printed=Form(_additive(lambda **n: [printed(**n)]), _gaussian(printed, distances, scope.deltas)),
+        printed=Form(
+            _additive(lambda **n: [printed(**n)]),
+            _gaussian(printed, distances, scope.deltas),
+        ),
         corrected=Form(_additive(_corrected), (*_signs(3.0), *settings)),
-        controls=(Control("half of the frequencies", _additive(_corrected, times=3), half, "wrong factor"),),
+        controls=(
+            Control(
+                "half of the frequencies",
+                _additive(_corrected, times=3),
+                half,
+                "wrong factor",
+            ),
+        ),
     )
 
 
@@ -132,33 +202,58 @@ def _corollary_2_2_rare(scope: places.Scope) -> Check:
     return Check(
         printed=Form(_additive(lambda **n: [printed(**n)]), tiny),
         corrected=Form(_additive(_corrected), (*_signs(*scope.logs), *deep)),
-        controls=(Control("a hundredth more frequencies than there are", more, deep, "wrong factor"),),
+        controls=(
+            Control(
+                "a hundredth more frequencies than there are",
+                more,
+                deep,
+                "wrong factor",
+            ),
+        ),
     )
 
 
-def _of_distance(*, distance: float, nearest: float = 1.0, farthest: float = 1.0, **options: float) -> Bound:
+def _of_distance(
+    *, distance: float, nearest: float = 1.0, farthest: float = 1.0, **options: float
+) -> Bound:
     """Return the bound for a pair at a distance that is known to be within these multiples of it."""
     within = ([(factor * distance) ** 2] for factor in (nearest, farthest))
     return fourier.kernel_values_given(
-        **dict(zip(("squared_distances", "farthest"), within, strict=True)), pairs=[1.0], **options
+        **dict(zip(("squared_distances", "farthest"), within, strict=True)),
+        pairs=[1.0],
+        **options,
     )
 
 
 def _kernel_values_given(scope: places.Scope) -> Check:
     @parametrized(Exact)
-    def statement(setting: Setting, times: float = 1.0, **limits: float) -> tuple[float, float]:
+    def statement(
+        setting: Setting, times: float = 1.0, **limits: float
+    ) -> tuple[float, float]:
         n = setting.numbers
-        right = _of_distance(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"], **limits)
+        right = _of_distance(
+            distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"], **limits
+        )
         return _log_outside(n), claimed(right, setting)
 
     distances, middle = scope.distances((0.3, 1.0, 2.5), 0.02, 12.0), (1.0,)
     deltas = (1e-2, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4)
-    settings, few = (places.pair_settings(_of_distance, r, (0.03, 0.1), deltas) for r in (distances, middle))
+    settings, few = (
+        places.pair_settings(_of_distance, r, (0.03, 0.1), deltas)
+        for r in (distances, middle)
+    )
     return Check(
         corrected=Form(statement(nearest=0.9, farthest=1.1), settings),
         controls=(
-            Control("half of the frequencies", statement(times=2.0), few, "wrong factor"),
-            Control("taken for half as far", statement(nearest=0.5, farthest=0.5), few, "wrong factor"),
+            Control(
+                "half of the frequencies", statement(times=2.0), few, "wrong factor"
+            ),
+            Control(
+                "taken for half as far",
+                statement(nearest=0.5, farthest=0.5),
+                few,
+                "wrong factor",
+            ),
         ),
     )
 
@@ -172,7 +267,12 @@ def _lemma_2_2(scope: places.Scope) -> Check:
     distances = scope.distances((1.0, 2.0, 6.0), 1.0, 12.0)
     # At distance 1 the exponent is a twentieth of the true one.
     whole = places.pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,))
-    fewer = tuple(Setting(f"{s.name} over 24", None, {**s.numbers, "t": float(s.numbers["t"] // 24)}) for s in whole)
+    fewer = tuple(
+        Setting(
+            f"{s.name} over 24", None, {**s.numbers, "t": float(s.numbers["t"] // 24)}
+        )
+        for s in whole
+    )
     control = places.pair_tail(bound, places.relative, times=24)
     few = places.pair_settings(printed, distances, (0.09,), scope.deltas)
     settings = places.pair_settings(bound, distances, (0.1, 0.3), scope.deltas)
@@ -190,10 +290,19 @@ def _lemma_2_2_proof() -> Check:
         eps = setting.numbers["eps"]
         squared = -2 * np.expm1(-(np.linspace(nearest, 6, 100) ** 2) / 2)
         ratios = np.sqrt([squared / (squared + sign * eps / 2) for sign in (1, -1)])
-        return places.all_at_most_one(np.abs(ratios - 1).ravel() / eps, "chen2016, Lemma 2.2")
+        return places.all_at_most_one(
+            np.abs(ratios - 1).ravel() / eps, "chen2016, Lemma 2.2"
+        )
 
     settings = grid("eps={eps:g}", eps=(0.001, 0.05, 0.0999))
     return Check(
         printed=Form(holds(1.0), settings),
-        controls=(Control("distances from a third of sigma on", holds(1 / 3), settings, "hypothesis broken"),),
+        controls=(
+            Control(
+                "distances from a third of sigma on",
+                holds(1 / 3),
+                settings,
+                "hypothesis broken",
+            ),
+        ),
     )

@@ -17,19 +17,44 @@ from scipy import stats
 from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Rate, Setting, Tail
+from proofs_check.claim import (
+    Calibrated,
+    Check,
+    Control,
+    Exact,
+    Form,
+    Identity,
+    Inequality,
+    Rate,
+    Setting,
+    Tail,
+)
 from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside
-from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, bound_of, parametrized, real, rng_of
+from proofs_check.papers.shared import (
+    LOG2,
+    always,
+    as_residual,
+    at_most_one,
+    bound_of,
+    parametrized,
+    real,
+    rng_of,
+)
 
 
 def _display_before_2() -> Check:
     @parametrized(Inequality)
-    def holds(squared: Callable[[np.ndarray], np.ndarray], share: float = 0.25) -> list[Any]:
+    def holds(
+        squared: Callable[[np.ndarray], np.ndarray], share: float = 0.25
+    ) -> list[Any]:
         r = np.linspace(0.05, 1, 60)
         ratios, source = squared(r) / r**2, "chen2016, before (2)"
-        lower = [(float(1 - share * x**2), always(ratio, source)) for ratio, x in zip(ratios, r, strict=True)]
+        lower = [
+            (float(1 - share * x**2), always(ratio, source))
+            for ratio, x in zip(ratios, r, strict=True)
+        ]
         return [*lower, *places.all_at_most_one(ratios, source)]
 
     def library(r: np.ndarray) -> np.ndarray:
@@ -39,7 +64,14 @@ def _display_before_2() -> Check:
     return Check(
         printed=Form(holds(lambda r: 2 - 2 * np.exp(r**2 / 2)), settings),
         corrected=Form(holds(library), settings),
-        controls=(Control(".24 for the fourth-order term", holds(library, 0.24), settings, "wrong factor"),),
+        controls=(
+            Control(
+                ".24 for the fourth-order term",
+                holds(library, 0.24),
+                settings,
+                "wrong factor",
+            ),
+        ),
     )
 
 
@@ -55,21 +87,33 @@ def _eq2() -> Check:
     ) -> list[Any]:
         r = np.asarray(setting.data)
         D = distances(r)
-        lowers = [places.above(d, lower(distance=float(x))) for d, x in zip(D, r, strict=True)]
+        lowers = [
+            places.above(d, lower(distance=float(x))) for d, x in zip(D, r, strict=True)
+        ]
         return lowers + places.all_at_most_one(D / r, "chen2016, (2), right")
 
     settings = (
-        Setting("distances from 1e-4 to 1", np.concatenate([np.geomspace(1e-4, 1, 200), np.linspace(0.5, 1, 200)])),
+        Setting(
+            "distances from 1e-4 to 1",
+            np.concatenate([np.geomspace(1e-4, 1, 200), np.linspace(0.5, 1, 200)]),
+        ),
     )
     # Below about .02 the kernel value would be rounded to 1, and the distance to 0.
     larger = (Setting("distances from .05 to 1", np.geomspace(0.05, 1, 200)),)
     constant = holds(lambda distance: always(0.89 * distance, "the constant .89"))
     return Check(
-        printed=Form(holds(functools.partial(fourier.distance_lower, as_printed=True)), settings),
+        printed=Form(
+            holds(functools.partial(fourier.distance_lower, as_printed=True)), settings
+        ),
         corrected=Form(holds(fourier.distance_lower), settings),
         controls=(
             Control("the constant .89", constant, settings, "wrong factor"),
-            Control("K in float16", holds(fourier.distance_lower, half_precision), larger, "low precision"),
+            Control(
+                "K in float16",
+                holds(fourier.distance_lower, half_precision),
+                larger,
+                "low precision",
+            ),
         ),
     )
 
@@ -80,7 +124,10 @@ def _eq3() -> Check:
         eps = np.repeat(np.geomspace(1e-3, 0.99, 40), 10)
         r = 2 * np.sqrt(eps) * np.tile(np.linspace(0.1, 1 - 1e-9, 10), 40)
         D = places.distances_of(r)
-        return [places.above(d**2, lower(eps=float(e), distance=float(x))) for d, e, x in zip(D, eps, r, strict=True)]
+        return [
+            places.above(d**2, lower(eps=float(e), distance=float(x)))
+            for d, e, x in zip(D, eps, r, strict=True)
+        ]
 
     def smaller(*, eps: float, distance: float) -> Bound:
         return always((1 - 0.9 * eps) * distance**2, "1 - .9 eps")
@@ -88,7 +135,11 @@ def _eq3() -> Check:
     settings = (Setting("eps from .001 to .99, distances up to 2 sqrt(eps)"),)
     return Check(
         printed=Form(holds(fourier.squared_distance_lower), settings),
-        controls=(Control("nine tenths of the error", holds(smaller), settings, "wrong factor"),),
+        controls=(
+            Control(
+                "nine tenths of the error", holds(smaller), settings, "wrong factor"
+            ),
+        ),
     )
 
 
@@ -98,25 +149,38 @@ def expansions() -> Check:
     def residual(sign: float, halved: bool = True) -> Identity:
         def ratio(key: jax.Array, setting: Setting) -> np.ndarray:
             pair = setting.data
-            phi = features.paired_fourier(key, kernels.Gaussian(1.0), 2, num_frequencies=8, dtype=pair.dtype)
+            phi = features.paired_fourier(
+                key, kernels.Gaussian(1.0), 2, num_frequencies=8, dtype=pair.dtype
+            )
             x, y = phi(pair)
             difference = pair[0] - pair[1]
             r = float(jnp.linalg.norm(difference))
-            components = np.asarray(phi.frequencies, float) @ np.asarray(difference, float) / r
+            components = (
+                np.asarray(phi.frequencies, float) @ np.asarray(difference, float) / r
+            )
             cosines = float(np.mean(np.cos(components * r)))
             computed = float(jnp.sum((x - y) ** 2)) / (-2 * math.expm1(-(r**2) / 2))
-            expanded = (1 - cosines) / (-math.expm1(sign * r**2 / 2)) * (1 if halved else 2)
+            expanded = (
+                (1 - cosines) / (-math.expm1(sign * r**2 / 2)) * (1 if halved else 2)
+            )
             return as_residual([expanded / computed - 1])
 
         return Identity(ratio)
 
     settings = tuple(
-        Setting(f"r={r:g}", real(np.array([[0.3, 0.1], [0.3 + 0.6 * r, 0.1 - 0.8 * r]]))) for r in (0.5, 1.0)
+        Setting(
+            f"r={r:g}", real(np.array([[0.3, 0.1], [0.3 + 0.6 * r, 0.1 - 0.8 * r]]))
+        )
+        for r in (0.5, 1.0)
     )
     return Check(
         printed=Form(residual(1.0), settings),
         corrected=Form(residual(-1.0), settings),
-        controls=(Control("a factor 2", residual(-1.0, halved=False), settings, "wrong factor"),),
+        controls=(
+            Control(
+                "a factor 2", residual(-1.0, halved=False), settings, "wrong factor"
+            ),
+        ),
     )
 
 
@@ -125,13 +189,17 @@ def _feature_distances(W: jax.Array, r: jax.Array) -> jax.Array:
     """Return |phi(r_i) - phi(0)| on a line for each row of frequencies W (n, t) and distance r (n,), by the library."""
 
     def one(w: jax.Array, r: jax.Array) -> jax.Array:
-        x, y = features.PairedFourier(kernels.Gaussian(1.0), w[:, None])(jnp.stack([jnp.zeros_like(r), r])[:, None])
+        x, y = features.PairedFourier(kernels.Gaussian(1.0), w[:, None])(
+            jnp.stack([jnp.zeros_like(r), r])[:, None]
+        )
         return jnp.linalg.norm(x - y)
 
     return jax.vmap(one)(W, r)
 
 
-def taylor_sides(key: jax.Array, setting: Setting, *, as_printed: bool, fourth: float = 1.0) -> list[Any]:
+def taylor_sides(
+    key: jax.Array, setting: Setting, *, as_printed: bool, fourth: float = 1.0
+) -> list[Any]:
     """Return the sides of (4): S2 - r^2 S4 / 12 <= Dhat^2 / D^2 <= S2 / (1 - r^2 / 4), Dhat by the library.
 
     The frequencies are far larger than Gaussian ones in two of three draws. As printed |w| r <= 1 for all of them.
@@ -144,26 +212,41 @@ def taylor_sides(key: jax.Array, setting: Setting, *, as_printed: bool, fourth: 
         draws *= np.minimum(1, 0.999 / (r * np.max(np.abs(draws), axis=1)))[:, None]
     W = real(draws)
 
-    ratios = np.asarray(_feature_distances(W, real(r)), float) ** 2 / places.distances_of(r) ** 2
+    ratios = (
+        np.asarray(_feature_distances(W, real(r)), float) ** 2
+        / places.distances_of(r) ** 2
+    )
     sides = []
     for ratio, w, distance in zip(ratios, np.asarray(W, float), r, strict=True):
         second, fourth_moment = float(np.mean(w**2)), fourth * float(np.mean(w**4))
-        upper = fourier.ratio_upper(second_moment=second, distance=distance, as_printed=as_printed)
-        lower = fourier.ratio_lower(second_moment=second, fourth_moment=fourth_moment, distance=distance)
+        upper = fourier.ratio_upper(
+            second_moment=second, distance=distance, as_printed=as_printed
+        )
+        lower = fourier.ratio_lower(
+            second_moment=second, fourth_moment=fourth_moment, distance=distance
+        )
         sides += [
             places.below(ratio, upper),
-            (lower.value / second, Bound(ratio / second, 1.0, lower.valid, lower.source)),
+            (
+                lower.value / second,
+                Bound(ratio / second, 1.0, lower.valid, lower.source),
+            ),
         ]
     return sides
 
 
 def _eq4() -> Check:
-    holds, settings = parametrized(Inequality)(taylor_sides), shared.grid("{t} frequencies", shapes="t", t=(1, 5))
+    holds, settings = (
+        parametrized(Inequality)(taylor_sides),
+        shared.grid("{t} frequencies", shapes="t", t=(1, 5)),
+    )
     half = holds(as_printed=False, fourth=0.5)
     return Check(
         printed=Form(holds(as_printed=True), settings),
         corrected=Form(holds(as_printed=False), settings),
-        controls=(Control("half of the fourth-order term", half, settings, "wrong factor"),),
+        controls=(
+            Control("half of the fourth-order term", half, settings, "wrong factor"),
+        ),
     )
 
 
@@ -183,7 +266,13 @@ def _lemma_3_1() -> Check:
     def rate(exponent: float, of: Callable[[Setting], float] = moment) -> Rate:
         return Rate(trials.distance_to_the_limit, "r", exponent, 0.15, moment=of)
 
-    settings = shared.grid("r={r:g}", shapes="rows maps", r=(0.02, 0.04, 0.08, 0.16, 0.32), rows=[t], maps=[maps])
+    settings = shared.grid(
+        "r={r:g}",
+        shapes="rows maps",
+        r=(0.02, 0.04, 0.08, 0.16, 0.32),
+        rows=[t],
+        maps=[maps],
+    )
     one = controls.changed(settings, "1 for the limit", shapes={"limit": 0})
     return Check(
         printed=Form(rate(2.0), settings),
@@ -198,15 +287,28 @@ def _chi_square() -> Check:
     @parametrized(Identity)
     def relative(key: jax.Array, dropped: int = 0) -> np.ndarray:
         """Return the error of the sum against that of squares of components of the normal numbers of the key."""
-        unit, dtype = np.arange(1.0, 6) / np.linalg.norm(np.arange(1.0, 6)), jnp.result_type(float)
-        drawn, normals = trials.frequencies(key, 5, 20, dtype), shared.normals(key, 20, 5, dtype)
-        sums = [np.sum((np.asarray(w, float) @ unit) ** 2) for w in (drawn, normals[dropped:])]
+        unit, dtype = (
+            np.arange(1.0, 6) / np.linalg.norm(np.arange(1.0, 6)),
+            jnp.result_type(float),
+        )
+        drawn, normals = (
+            trials.frequencies(key, 5, 20, dtype),
+            shared.normals(key, 20, 5, dtype),
+        )
+        sums = [
+            np.sum((np.asarray(w, float) @ unit) ** 2)
+            for w in (drawn, normals[dropped:])
+        ]
         return as_residual([sums[0] / sums[1] - 1])
 
     settings = (Setting("t=20, d=5"),)
     return Check(
         printed=Form(relative(), settings),
-        controls=(Control("t - 1 degrees of freedom", relative(dropped=1), settings, "n for n - 1"),),
+        controls=(
+            Control(
+                "t - 1 degrees of freedom", relative(dropped=1), settings, "n for n - 1"
+            ),
+        ),
     )
 
 
@@ -223,10 +325,16 @@ def _lemma_3_2(scope: places.Scope, tiny: bool = False) -> Check:
     bound = fourier.chi_square_mean
     printed = functools.partial(bound, as_printed=True)
     deep = _squares(bound, 600.0 if tiny else logs[0])
-    name, times = ("a hundredth more frequencies than there are", 1.01) if tiny else ("half of the frequencies", 2.0)
+    name, times = (
+        ("a hundredth more frequencies than there are", 1.01)
+        if tiny
+        else ("half of the frequencies", 2.0)
+    )
     return Check(
         printed=Form(_mean_of_squares(printed), _squares(printed, *logs)),
-        corrected=Form(_mean_of_squares(bound), (*_squares(bound, *logs), *deep[: 3 * tiny])),
+        corrected=Form(
+            _mean_of_squares(bound), (*_squares(bound, *logs), *deep[: 3 * tiny])
+        ),
         controls=(Control(name, _mean_of_squares(bound, times), deep, "wrong factor"),),
     )
 
@@ -242,10 +350,16 @@ def _lemma_3_2_proof() -> Check:
         low, high = 1 - root * math.sqrt(x / t), 1 + root * math.sqrt(x / t) + 2 * x / t
         return chi_square_outside(t, max(low, 0.0), high), LOG2 - x
 
-    settings = shared.grid("t={t:g}, x={x:g}", t=(1.0, 10.0, 1000.0, 1e6), x=(1.0, 5.0, 30.0))
+    settings = shared.grid(
+        "t={t:g}, x={x:g}", t=(1.0, 10.0, 1000.0, 1e6), x=(1.0, 5.0, 30.0)
+    )
     return Check(
         printed=Form(statement(2.0), settings),
-        controls=(Control("sqrt(2) for 2", statement(math.sqrt(2) * 0.9), settings, "wrong factor"),),
+        controls=(
+            Control(
+                "sqrt(2) for 2", statement(math.sqrt(2) * 0.9), settings, "wrong factor"
+            ),
+        ),
     )
 
 
@@ -270,18 +384,31 @@ def _lemma_3_3() -> Check:
 
     settings = (setting(0.05, 0.4), setting(0.0125, 0.4))
     few = controls.changed(
-        settings[1:], "a sixteenth of the frequencies", shapes={"rows": settings[1].shapes["rows"] // 16}
+        settings[1:],
+        "a sixteenth of the frequencies",
+        shapes={"rows": settings[1].shapes["rows"] // 16},
     )
     return Check(
-        printed=Form(Calibrated(trials.largest_along, shape, 2.0, math.sqrt(12)), settings),
+        printed=Form(
+            Calibrated(trials.largest_along, shape, 2.0, math.sqrt(12)), settings
+        ),
         corrected=Form(Tail(trials.largest_along, bound), settings),
-        controls=(Control("a sixteenth of the frequencies", Tail(trials.largest_along, bound), few, "wrong factor"),),
+        controls=(
+            Control(
+                "a sixteenth of the frequencies",
+                Tail(trials.largest_along, bound),
+                few,
+                "wrong factor",
+            ),
+        ),
     )
 
 
 def _lemma_3_3_proof() -> Check:
     @parametrized(Exact)
-    def statement(setting: Setting, limit: Callable[[float, float], float]) -> tuple[float, float]:
+    def statement(
+        setting: Setting, limit: Callable[[float, float], float]
+    ) -> tuple[float, float]:
         t, delta = setting.numbers["t"], setting.numbers["delta"]
         one = LOG2 + stats.norm.logsf(limit(t, delta))
         return math.log(-math.expm1(t * math.log1p(-math.exp(one)))), math.log(delta)
@@ -289,12 +416,29 @@ def _lemma_3_3_proof() -> Check:
     settings = []
     for delta, eps in itertools.product((0.1, 1e-2, 1e-4, 1e-8), (0.1, 0.5)):
         t = math.ceil(8 / eps**2 * math.log(2 / delta))
-        settings.append(Setting(f"eps={eps:g}, delta={delta:g}, t={t}", numbers={"t": float(t), "delta": delta}))
+        settings.append(
+            Setting(
+                f"eps={eps:g}, delta={delta:g}, t={t}",
+                numbers={"t": float(t), "delta": delta},
+            )
+        )
     no_union = statement(lambda t, delta: math.sqrt(2 * math.log(2 / delta)))
     return Check(
-        printed=Form(statement(lambda t, delta: math.sqrt(math.log(1 / delta))), tuple(settings)),
-        corrected=Form(statement(lambda t, delta: math.sqrt(2 * math.log(2 * t / delta))), tuple(settings)),
-        controls=(Control("no union over the frequencies", no_union, tuple(settings), "term left out"),),
+        printed=Form(
+            statement(lambda t, delta: math.sqrt(math.log(1 / delta))), tuple(settings)
+        ),
+        corrected=Form(
+            statement(lambda t, delta: math.sqrt(2 * math.log(2 * t / delta))),
+            tuple(settings),
+        ),
+        controls=(
+            Control(
+                "no union over the frequencies",
+                no_union,
+                tuple(settings),
+                "term left out",
+            ),
+        ),
     )
 
 
@@ -307,12 +451,23 @@ def _lemma_3_3_display() -> Check:
             r = share * math.sqrt(eps) / log
             # All frequencies as large as the truncation allows: w r, or w itself.
             w = math.sqrt(eps / log) / r if as_printed else log**power
-            sides.append(at_most_one(r**2 / 12 * w**4 / (eps / 12), "chen2016, proof of Lemma 3.3"))
+            sides.append(
+                at_most_one(
+                    r**2 / 12 * w**4 / (eps / 12), "chen2016, proof of Lemma 3.3"
+                )
+            )
         return sides
 
     settings = shared.grid("delta={delta:g}", delta=(0.1, 1e-3))
     return Check(
         printed=Form(holds(as_printed=True), settings),
         corrected=Form(holds(as_printed=False), settings),
-        controls=(Control("|w| <= ln(1 / delta)", holds(as_printed=False, power=1.0), settings, "wrong power"),),
+        controls=(
+            Control(
+                "|w| <= ln(1 / delta)",
+                holds(as_printed=False, power=1.0),
+                settings,
+                "wrong power",
+            ),
+        ),
     )

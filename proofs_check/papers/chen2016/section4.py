@@ -12,16 +12,39 @@ import numpy as np
 
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import (
+    Calibrated,
+    Check,
+    Control,
+    Exact,
+    Form,
+    Identity,
+    Inequality,
+    Setting,
+    Tail,
+)
 from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside, log_mgf, nodes
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import LOG2, always, as_residual, bound_of, grid, lines, listed, parametrized
+from proofs_check.papers.shared import (
+    LOG2,
+    always,
+    as_residual,
+    bound_of,
+    grid,
+    lines,
+    listed,
+    parametrized,
+)
 
 
 def _lemma_4_1() -> Check:
     @parametrized(Inequality)
-    def holds(setting: Setting, bound: Callable[..., Bound], slopes: Callable[[float], Sequence[float]]) -> list[Any]:
+    def holds(
+        setting: Setting,
+        bound: Callable[..., Bound],
+        slopes: Callable[[float], Sequence[float]],
+    ) -> list[Any]:
         r = setting.numbers["r"]
         return [places.below(log_mgf(s, r), bound(s=s, distance=r)) for s in slopes(r)]
 
@@ -29,22 +52,34 @@ def _lemma_4_1() -> Check:
         return [y / r**2 for y in (0.05, 0.2, 0.4, 0.499)]
 
     def slopes(r: float) -> list[float]:
-        return [y / (-2 * math.expm1(-(r**2) / 2)) for y in (-50.0, -3.0, -0.3, 0.1, 0.5, 0.9)]
+        return [
+            y / (-2 * math.expm1(-(r**2) / 2))
+            for y in (-50.0, -3.0, -0.3, 0.1, 0.5, 0.9)
+        ]
 
     def variance_only(*, s: float, distance: float) -> Bound:
         return always((s * math.expm1(-(distance**2) / 2)) ** 2, "s^2 mu^2")
 
     def smaller(*, s: float, distance: float) -> Bound:
-        return always(0.99 * fourier.log_mgf(s=s, distance=distance).value, "a hundredth less")
+        return always(
+            0.99 * fourier.log_mgf(s=s, distance=distance).value, "a hundredth less"
+        )
 
     settings = grid("r={r:g}", r=(0.01, 0.1, 1.0, 2.0, 6.0))
     control = holds(variance_only, slopes)
     return Check(
-        printed=Form(holds(functools.partial(fourier.log_mgf, as_printed=True), printed_slopes), settings[:3]),
+        printed=Form(
+            holds(functools.partial(fourier.log_mgf, as_printed=True), printed_slopes),
+            settings[:3],
+        ),
         corrected=Form(holds(fourier.log_mgf, slopes), settings),
         controls=(
-            Control("the variance of chi-square alone", control, settings, "term left out"),
-            Control("a hundredth less", holds(smaller, slopes), settings, "wrong factor"),
+            Control(
+                "the variance of chi-square alone", control, settings, "term left out"
+            ),
+            Control(
+                "a hundredth less", holds(smaller, slopes), settings, "wrong factor"
+            ),
         ),
     )
 
@@ -52,7 +87,11 @@ def _lemma_4_1() -> Check:
 def _lemma_4_1_taylor() -> Check:
     @parametrized(Inequality)
     def holds(low: float, order: int = 2) -> list[Any]:
-        x, y, z = np.linspace(low, 5, 201), np.linspace(0, 0.5, 51), np.linspace(-9, 9, 301)
+        x, y, z = (
+            np.linspace(low, 5, 201),
+            np.linspace(0, 0.5, 51),
+            np.linspace(-9, 9, 301),
+        )
         series = 1 - x + (x**2 / 2 if order == 2 else 0)
         scale = np.maximum(series, 1)
         left = [np.exp(-x) / scale, np.maximum(1 - z**2 / 2, -50), y - y**2 / 2]
@@ -73,16 +112,23 @@ def _lemma_4_1_taylor() -> Check:
 
 def _lemma_4_1_proof() -> Check:
     @parametrized(Inequality)
-    def holds(setting: Setting, log_of: Callable[[float], float], shares: Sequence[float]) -> list[Any]:
+    def holds(
+        setting: Setting, log_of: Callable[[float], float], shares: Sequence[float]
+    ) -> list[Any]:
         r, source = setting.numbers["r"], "chen2016, proof of Lemma 4.1"
-        return [(log_mgf(y / r**2, r), always(y * r**2 / 8 - y / 2 - log_of(y), source)) for y in shares]
+        return [
+            (log_mgf(y / r**2, r), always(y * r**2 / 8 - y / 2 - log_of(y), source))
+            for y in shares
+        ]
 
     settings = grid("r={r:g}", r=(0.01, 0.3, 1.0))
     near = grid("r={r:g}, no quartic term", r=(0.01, 0.3, 1.0))
     half = holds(lambda y: math.log1p(-y) / 4, (0.4,))
     return Check(
         printed=Form(holds(lambda y: math.log1p(y) / 2, (0.1, 0.3, 0.499)), settings),
-        corrected=Form(holds(lambda y: math.log1p(-y) / 2, (0.1, 0.3, 0.499)), settings),
+        corrected=Form(
+            holds(lambda y: math.log1p(-y) / 2, (0.1, 0.3, 0.499)), settings
+        ),
         controls=(Control("half of the logarithm", half, near, "wrong factor"),),
     )
 
@@ -91,8 +137,12 @@ def _eq5() -> Check:
     @parametrized(Exact)
     def statement(setting: Setting, share: float = 1.0) -> tuple[float, float]:
         eps, p, q, t = (setting.numbers[k] for k in ("eps", "p", "q", "t"))
-        bound = fourier.sub_exponential(eps=eps, mean=1.0, p=share * p, q=share * q, num_frequencies=t)
-        return chi_square_outside(t, 1 - eps, 1 + eps), places.log_failure(setting, [bound])
+        bound = fourier.sub_exponential(
+            eps=eps, mean=1.0, p=share * p, q=share * q, num_frequencies=t
+        )
+        return chi_square_outside(t, 1 - eps, 1 + eps), places.log_failure(
+            setting, [bound]
+        )
 
     def setting(t: float, eps: float, p: float, q: float) -> Setting:
         name = f"t={t:g}, eps={eps:.4g}, p={p:.4g}, q={q:g}"
@@ -101,14 +151,21 @@ def _eq5() -> Check:
     # Of chi2_1 - 1 the log-mgf is -log(1 - 2 s) / 2 - s, which over s^2 increases in s: p by its value at s = 1 / q.
     both = {q: 2 * q**2 * (-math.log1p(-2 / q) / 2 - 1 / q) for q in (8.0, 200.0)}
     one_sided = tuple(setting(t, 0.5, 2.0, 0.01) for t in (400.0, 1000.0))
-    sizes = [(eps, p, q) for q, p in both.items() for eps in (p / q / 2, p / q, 1.1 * p / q)]
+    sizes = [
+        (eps, p, q) for q, p in both.items() for eps in (p / q / 2, p / q, 1.1 * p / q)
+    ]
     # As many as make it e^-600. At eps = p / q both exponents are equal, and that of chi-square nearly.
-    two_sided = tuple(setting(math.ceil(600 / min(eps**2 / (2 * p), eps / (2 * q))), eps, p, q) for eps, p, q in sizes)
+    two_sided = tuple(
+        setting(math.ceil(600 / min(eps**2 / (2 * p), eps / (2 * q))), eps, p, q)
+        for eps, p, q in sizes
+    )
     near = statement(0.99)
     return Check(
         printed=Form(statement(), one_sided),
         corrected=Form(statement(), two_sided),
-        controls=(Control("a hundredth less of p and of q", near, two_sided, "wrong factor"),),
+        controls=(
+            Control("a hundredth less of p and of q", near, two_sided, "wrong factor"),
+        ),
     )
 
 
@@ -116,8 +173,12 @@ def _lemma_4_2(scope: places.Scope) -> Check:
     bound = fourier.near_distance
     printed = functools.partial(bound, as_printed=True)
     errors, r = (0.1, 0.3), (1e-3, 0.3, 1.0)
-    near = places.pair_settings(printed, scope.distances(r, 1e-6, 1.0), errors, scope.deltas)
-    settings = places.pair_settings(bound, scope.distances(r, 1e-6, 12.0), errors, scope.deltas)
+    near = places.pair_settings(
+        printed, scope.distances(r, 1e-6, 1.0), errors, scope.deltas
+    )
+    settings = places.pair_settings(
+        bound, scope.distances(r, 1e-6, 12.0), errors, scope.deltas
+    )
     half = places.pair_tail(bound, places.relative, times=2)
     nearest = places.pair_settings(bound, r[:2], errors, scope.deltas)
     return Check(
@@ -128,7 +189,10 @@ def _lemma_4_2(scope: places.Scope) -> Check:
 
 
 def _lemma_4_2_rare(scope: places.Scope) -> Check:
-    near, eps = functools.partial(fourier.near_distance, distance=1e-4), (0.001, 0.1, 0.5)
+    near, eps = (
+        functools.partial(fourier.near_distance, distance=1e-4),
+        (0.001, 0.1, 0.5),
+    )
     printed = functools.partial(near, as_printed=True)
 
     def all_of_them(**options: float) -> list[Bound]:
@@ -141,8 +205,18 @@ def _lemma_4_2_rare(scope: places.Scope) -> Check:
     one = places.chi_square_tail(lambda **options: [printed(**options)])
     return Check(
         printed=Form(one, places.tiny(printed, eps, scope.logs)),
-        corrected=Form(places.chi_square_tail(all_of_them), (*places.tiny(near, eps, scope.logs), *deep)),
-        controls=(Control("a hundredth more frequencies than there are", more, deep, "wrong factor"),),
+        corrected=Form(
+            places.chi_square_tail(all_of_them),
+            (*places.tiny(near, eps, scope.logs), *deep),
+        ),
+        controls=(
+            Control(
+                "a hundredth more frequencies than there are",
+                more,
+                deep,
+                "wrong factor",
+            ),
+        ),
     )
 
 
@@ -152,7 +226,9 @@ def _lemma_4_2_mean() -> Check:
         r = setting.numbers["r"]
         w, weights = nodes()
         squared = float(places.distances_of(np.array([r]))[0]) ** 2
-        return as_residual([weights @ (2 * np.sin(r * w / 2) ** 2) / (factor * squared) - 1])
+        return as_residual(
+            [weights @ (2 * np.sin(r * w / 2) ** 2) / (factor * squared) - 1]
+        )
 
     settings = grid("r={r:g}", r=(0.1, 0.5, 1.0))
     return Check(
@@ -164,24 +240,40 @@ def _lemma_4_2_mean() -> Check:
 
 def _lemma_4_2_proof() -> Check:
     @parametrized(Exact)
-    def statement(setting: Setting, log_claimed: Callable[[float, float], float]) -> tuple[float, float]:
+    def statement(
+        setting: Setting, log_claimed: Callable[[float, float], float]
+    ) -> tuple[float, float]:
         eps, t = (setting.numbers[k] for k in ("eps", "t"))
         return chi_square_outside(t, 1 - eps, 1 + eps), LOG2 - log_claimed(eps, t)
 
     sizes = ((400.0, 0.5, 1e-4), (1000.0, 0.5, 1e-4), (20_000.0, 0.2, 1e-4))
     settings = listed("t={t:g}, eps={eps:g}, |Delta| to 0", "t eps r", sizes)
     squares = statement(lambda eps, t: t * eps**2 / 4)
-    corrected = places.chi_square_tail(lambda **options: [fourier.chi_square_mean(**options)], power=1)
+    corrected = places.chi_square_tail(
+        lambda **options: [fourier.chi_square_mean(**options)], power=1
+    )
     return Check(
         # E X / |Delta|^2 is 1/2 in the limit.
-        printed=Form(statement(lambda eps, t: min(t * eps**2 / 4, t * eps / 8)), settings),
+        printed=Form(
+            statement(lambda eps, t: min(t * eps**2 / 4, t * eps / 8)), settings
+        ),
         corrected=Form(corrected, settings),
-        controls=(Control("the exponent of the lower tail for both", squares, settings, "wrong power"),),
+        controls=(
+            Control(
+                "the exponent of the lower tail for both",
+                squares,
+                settings,
+                "wrong power",
+            ),
+        ),
     )
 
 
 def all_pairs_settings(
-    bound: Callable[..., Bound], sets: Sequence[places.PointSet], deltas: tuple[float, ...], eps: float
+    bound: Callable[..., Bound],
+    sets: Sequence[places.PointSet],
+    deltas: tuple[float, ...],
+    eps: float,
 ) -> tuple[Setting, ...]:
     """Return one setting for every set of points and delta, with as many frequencies as the bound asks for."""
     settings = []
@@ -189,28 +281,56 @@ def all_pairs_settings(
         for delta in deltas:
             t = places.fewest(functools.partial(bound, eps=eps, num_points=n), delta)
             numbers = {"eps": eps, "t": float(t), "n": float(n)}
-            settings.append(Setting(f"{name}, eps={eps:g}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t}))
+            settings.append(
+                Setting(
+                    f"{name}, eps={eps:g}, delta={delta:g}, t={t}",
+                    arrays,
+                    numbers,
+                    {"rows": t},
+                )
+            )
     return tuple(settings)
 
 
-def fewer_frequencies(bound: places.OfSetting, setting: Setting, data: Population | None) -> Control:
+def fewer_frequencies(
+    bound: places.OfSetting, setting: Setting, data: Population | None
+) -> Control:
     """Return the control of a bound for all pairs; the distances of a table may be too large for a half to show."""
-    name, part = ("half of the frequencies", 2) if data is None else ("one frequency", setting.shapes["rows"])
+    name, part = (
+        ("half of the frequencies", 2)
+        if data is None
+        else ("one frequency", setting.shapes["rows"])
+    )
     fewer = controls.changed((setting,), name, shapes={"part": part})
-    return Control(name, Tail(trials.largest_error_of_part, bound), fewer, "wrong factor")
+    return Control(
+        name, Tail(trials.largest_error_of_part, bound), fewer, "wrong factor"
+    )
 
 
 def _theorem_4_1(scope: places.Scope) -> Check:
     bound = bound_of(fourier.relative_distances, num_frequencies="t", num_points="n")
     tail = Tail(trials.largest_error, bound)
-    settings = all_pairs_settings(fourier.relative_distances, scope.point_sets, scope.deltas, 0.25)
+    settings = all_pairs_settings(
+        fourier.relative_distances, scope.point_sets, scope.deltas, 0.25
+    )
 
     def shape(setting: Setting) -> Bound:
         n, t = setting.numbers["n"], setting.numbers["t"]
-        return Bound(math.sqrt(math.log(n) / t), 1 - 1 / n, n >= 2, "chen2016, Theorem 4.1 (shape)")
+        return Bound(
+            math.sqrt(math.log(n) / t),
+            1 - 1 / n,
+            n >= 2,
+            "chen2016, Theorem 4.1 (shape)",
+        )
 
     return Check(
-        printed=Form(Calibrated(trials.largest_error, shape, math.sqrt(6), math.sqrt(6)), settings),
+        printed=Form(
+            Calibrated(trials.largest_error, shape, math.sqrt(6), math.sqrt(6)),
+            settings,
+        ),
         corrected=Form(tail, settings),
-        controls=(fewer_frequencies(bound, settings[0], scope.data), controls.part_of(0.78, tail, settings)),
+        controls=(
+            fewer_frequencies(bound, settings[0], scope.data),
+            controls.part_of(0.78, tail, settings),
+        ),
     )

@@ -17,7 +17,15 @@ from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Form, Setting, Tail
 from proofs_check.engine import enclosures
 from proofs_check.engine.adversary import Target
-from proofs_check.papers.adversaries import FOUND, between, gaussian, length, registered_at, removed, squared_distances
+from proofs_check.papers.adversaries import (
+    FOUND,
+    between,
+    gaussian,
+    length,
+    registered_at,
+    removed,
+    squared_distances,
+)
 
 Params = Mapping[str, jax.Array]
 Found = Mapping[str, np.ndarray]
@@ -46,7 +54,9 @@ TRIALS = 4_000
 def _quadratic_form(claim: str, form: str) -> Target:
     """The deviation is a mean of independent terms; what is climbed is their standard deviation."""
     paired, printed = claim.endswith("paired"), form == "printed"
-    size = math.ceil(math.log(2 / DELTA) / (2 * EPS**2) * (1 if paired or printed else 2 / 0.823))
+    size = math.ceil(
+        math.log(2 / DELTA) / (2 * EPS**2) * (1 if paired or printed else 2 / 0.823)
+    )
     # Where a normal variable of this standard deviation exceeds EPS sqrt(size) with probability DELTA.
     limit = EPS * math.sqrt(size) / float(stats.norm.isf(DELTA / 2))
     name = f"{size} {'pairs' if paired else 'shifted features'}, eps={EPS:g}, delta={DELTA:g}"
@@ -56,7 +66,9 @@ def _quadratic_form(claim: str, form: str) -> Target:
         f"{POINTS} points in dimension {DIM}, their weights x of norm 1, and the lengthscale; {name}",
         start=_start_form,
         project=_project_form,
-        excess=functools.partial(_excess_form, limit=limit, fourth=1.0 if paired else 1.5),
+        excess=functools.partial(
+            _excess_form, limit=limit, fourth=1.0 if paired else 1.5
+        ),
         recheck=functools.partial(_recheck_form, claim=claim, form=form, size=size),
         trials=TRIALS,
     )
@@ -73,10 +85,16 @@ def _start_form(key: jax.Array) -> Params:
 
 def _project_form(params: Params) -> Params:
     scale = jnp.clip(params["log_lengthscale"], -2, 2)
-    return {**params, "weights": between(params["weights"], 1.0, 1.0), "log_lengthscale": scale}
+    return {
+        **params,
+        "weights": between(params["weights"], 1.0, 1.0),
+        "log_lengthscale": scale,
+    }
 
 
-def _excess_form(params: Params, key: jax.Array, *, limit: float, fourth: float) -> jax.Array:
+def _excess_form(
+    params: Params, key: jax.Array, *, limit: float, fourth: float
+) -> jax.Array:
     """The standard deviation of one term over its limit, minus 1.
 
     With s(w) = sum_i x_i exp(i <w, a_i>) a pair contributes |s|^2 and a shifted feature (1 + cos 2 b) |s|^2 in law,
@@ -99,7 +117,9 @@ def _recheck_form(params: Found, *, claim: str, form: str, size: int) -> Form:
     def bound(setting: Setting) -> Bound:
         if paired:
             return bounds.quadratic_form_paired(eps=EPS, num_frequencies=size)
-        return bounds.quadratic_form_shifted(eps=EPS, num_features=size, as_printed=form == "printed")
+        return bounds.quadratic_form_shifted(
+            eps=EPS, num_features=size, as_printed=form == "printed"
+        )
 
     real = jnp.result_type(float)
     weights = params["weights"] / np.linalg.norm(params["weights"])
@@ -112,14 +132,22 @@ def _recheck_form(params: Found, *, claim: str, form: str, size: int) -> Form:
     return Form(Tail(_form_error, bound), (setting,), "")
 
 
-def _form_error(key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int) -> jax.Array:
+def _form_error(
+    key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int
+) -> jax.Array:
     """|x'(G - Z Z') x| / n."""
     del numbers
     points, x = population["points"], population["weights"]
     kernel = kernels.Gaussian(population["lengthscale"])
     make = features.paired_fourier if paired else features.shifted_fourier
-    Z = make(key, kernel, points.shape[1], num_frequencies=size, dtype=points.dtype)(points)
-    exact = jnp.sum(x[:, None] * x[None, :] * gaussian(squared_distances(points, points) / kernel.lengthscale**2))
+    Z = make(key, kernel, points.shape[1], num_frequencies=size, dtype=points.dtype)(
+        points
+    )
+    exact = jnp.sum(
+        x[:, None]
+        * x[None, :]
+        * gaussian(squared_distances(points, points) / kernel.lengthscale**2)
+    )
     return jnp.abs(exact - jnp.sum(matmul(x, Z) ** 2)) / points.shape[0]
 
 
@@ -135,7 +163,11 @@ DECAY = [0.3**i for i in range(COLUMNS)]
 def _shrinking(claim: str, form: str) -> Target:
     """What a sketch loses, in units of |A|_F^2; the statement itself is the registered one."""
     size, slots, place, count = ROWS[claim, form]
-    ranks = place if claim.startswith("jaxkern") else (size if form == "printed" else size // 2)
+    ranks = (
+        place
+        if claim.startswith("jaxkern")
+        else (size if form == "printed" else size // 2)
+    )
     return Target(
         claim,
         form,
@@ -143,9 +175,15 @@ def _shrinking(claim: str, form: str) -> Target:
         start=functools.partial(_start_rows, count=count),
         project=_project_rows,
         excess=functools.partial(
-            _excess_shrinking, slots=slots, place=place, ranks=ranks, certified=claim.startswith("jaxkern")
+            _excess_shrinking,
+            slots=slots,
+            place=place,
+            ranks=ranks,
+            certified=claim.startswith("jaxkern"),
         ),
-        recheck=functools.partial(_recheck_shrinking, claim=claim, form=form, size=size),
+        recheck=functools.partial(
+            _recheck_shrinking, claim=claim, form=form, size=size
+        ),
     )
 
 
@@ -163,7 +201,13 @@ def _project_rows(params: Params) -> Params:
 
 
 def _excess_shrinking(
-    params: Params, key: jax.Array, *, slots: int, place: int, ranks: int, certified: bool
+    params: Params,
+    key: jax.Array,
+    *,
+    slots: int,
+    place: int,
+    ranks: int,
+    certified: bool,
 ) -> jax.Array:
     """The logarithm of the loss over the smallest of |A - A_k|_F^2 / (ranks - k), k < ranks.
 
@@ -184,7 +228,9 @@ def _excess_shrinking(
     squares = jnp.maximum(eigvalsh(matmul(A.T, A)), 0)
     tails = jnp.flip(jnp.cumsum(jnp.flip(squares)))[: min(ranks, COLUMNS)]
     limits = tails / (ranks - jnp.arange(tails.shape[0]).astype(A.dtype))
-    return jnp.log((jnp.maximum(loss, 0) / total + 1e-9) / (jnp.min(limits) / total + 1e-4))
+    return jnp.log(
+        (jnp.maximum(loss, 0) / total + 1e-9) / (jnp.min(limits) / total + 1e-4)
+    )
 
 
 def _recheck_shrinking(params: Found, *, claim: str, form: str, size: int) -> Form:
@@ -236,7 +282,9 @@ def _excess_late(params: Params, key: jax.Array, *, printed: bool) -> jax.Array:
     Z = math.sqrt(2 / FEATURES) * jnp.cos(phases)
     first, late = Z[:SKETCH], Z[SKETCH:]
     G = matmul(first, first.T)
-    G = G + 1e-6 * jnp.eye(SKETCH, dtype=G.dtype)  # rows that are all alike leave it singular
+    G = G + 1e-6 * jnp.eye(
+        SKETCH, dtype=G.dtype
+    )  # rows that are all alike leave it singular
     across = matmul(late, first.T)
     outside = matmul(late, late.T) - matmul(across, jnp.linalg.solve(G, across.T))
     squares = jnp.sum(Z * Z, axis=1)
@@ -248,13 +296,17 @@ def _excess_late(params: Params, key: jax.Array, *, printed: bool) -> jax.Array:
 
 
 def _recheck_late(params: Found, *, form: str) -> Form:
-    return registered_at("ghashami2016:lem3.3-literal", form, {"rows": _features(params)}, l=SKETCH)
+    return registered_at(
+        "ghashami2016:lem3.3-literal", form, {"rows": _features(params)}, l=SKETCH
+    )
 
 
 def _features(params: Found) -> Any:
     """Return the features of the points in their order, of floats or balls."""
     X = params["points"][params["order"]] / np.exp(params["log_lengthscale"])
-    return np.cos(X @ params["frequencies"].T + params["shifts"]) / math.sqrt(FEATURES / 2)
+    return np.cos(X @ params["frequencies"].T + params["shifts"]) / math.sqrt(
+        FEATURES / 2
+    )
 
 
 def _enclosed_late(params: Found) -> tuple[Any, Any]:
@@ -264,7 +316,9 @@ def _enclosed_late(params: Found) -> tuple[Any, Any]:
     Z = _features(params)
     first, late = Z[:SKETCH], Z[SKETCH:]
     across = late @ first.T
-    solved = arb_mat((first @ first.T).tolist()).solve(arb_mat(across.T.tolist())).tolist()
+    solved = (
+        arb_mat((first @ first.T).tolist()).solve(arb_mat(across.T.tolist())).tolist()
+    )
     outside = late @ late.T - across @ np.array(solved, dtype=object)
     return enclosures.eigenvalues(outside)[-1], enclosures.ball(2 * len(Z)) / SKETCH
 
@@ -279,21 +333,30 @@ def _best_rank(form: str) -> Target:
         f"{ORDER} points in dimension {ORDER}, whose inner products are G, and the eigenvalues of G'; k={RANK}",
         start=_start_best_rank,
         project=_project_best_rank,
-        excess=functools.partial(_excess_best_rank, constant=1.0 if form == "printed" else math.sqrt(5)),
+        excess=functools.partial(
+            _excess_best_rank, constant=1.0 if form == "printed" else math.sqrt(5)
+        ),
         recheck=functools.partial(_recheck_best_rank, form=form),
-        enclosed=functools.partial(_enclosed_best_rank, squared=1 if form == "printed" else 5),
+        enclosed=functools.partial(
+            _enclosed_best_rank, squared=1 if form == "printed" else 5
+        ),
     )
 
 
 def _start_best_rank(key: jax.Array) -> Params:
     key_points, key_values = jax.random.split(key)
-    return {"points": jax.random.normal(key_points, (ORDER, ORDER)), "values": jax.random.uniform(key_values, (ORDER,))}
+    return {
+        "points": jax.random.normal(key_points, (ORDER, ORDER)),
+        "values": jax.random.uniform(key_values, (ORDER,)),
+    }
 
 
 def _project_best_rank(params: Params) -> Params:
     """G' is diagonal, which a rotation makes it, its eigenvalues descend, and the first k are without a tie."""
     values = jnp.clip(-jnp.sort(-params["values"]), 0, 4)
-    values = values.at[RANK:].set(jnp.minimum(values[RANK:], jnp.maximum(values[RANK - 1] - 1e-6, 0)))
+    values = values.at[RANK:].set(
+        jnp.minimum(values[RANK:], jnp.maximum(values[RANK - 1] - 1e-6, 0))
+    )
     return {"points": between(params["points"], 0.5, 2.0), "values": values}
 
 
@@ -305,12 +368,16 @@ def _excess_best_rank(params: Params, key: jax.Array, *, constant: float) -> jax
     first = jnp.where(jnp.arange(ORDER) < RANK, values, 0)
     tail = length(eigvalsh(G)[RANK:])
     spectral = jnp.max(jnp.abs(eigvalsh(G - jnp.diag(values))))
-    return (length(G - jnp.diag(first)) - tail) / (math.sqrt(RANK) * spectral + 1e-9) - constant
+    return (length(G - jnp.diag(first)) - tail) / (
+        math.sqrt(RANK) * spectral + 1e-9
+    ) - constant
 
 
 def _recheck_best_rank(params: Found, *, form: str) -> Form:
     G = params["points"] @ params["points"].T
-    return registered_at("ghashami2016:lem3.5", form, {"G": G, "H": np.diag(params["values"])}, k=RANK)
+    return registered_at(
+        "ghashami2016:lem3.5", form, {"G": G, "H": np.diag(params["values"])}, k=RANK
+    )
 
 
 def _enclosed_best_rank(params: Found, *, squared: int) -> tuple[Any, Any]:
@@ -320,5 +387,6 @@ def _enclosed_best_rank(params: Found, *, squared: int) -> tuple[Any, Any]:
     tail = enclosures.eigenvalues(G)[:-RANK]
     return (
         np.sqrt(np.square(G - kept).sum()),
-        np.sqrt(np.square(tail).sum()) + enclosures.ball(squared * RANK).sqrt() * enclosures.norms(G - values)[0],
+        np.sqrt(np.square(tail).sum())
+        + enclosures.ball(squared * RANK).sqrt() * enclosures.norms(G - values)[0],
     )

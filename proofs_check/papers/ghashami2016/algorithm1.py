@@ -13,7 +13,11 @@ from proofs_check.papers.ghashami2016.trials import draw
 
 
 def algorithm_1(
-    rows: np.ndarray, sketch_size: int, *, shrink_at: int | None = None, last: bool = False
+    rows: np.ndarray,
+    sketch_size: int,
+    *,
+    shrink_at: int | None = None,
+    last: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (B, W) of Algorithm 1 with l = `sketch_size` rows, one row at a time, in float64.
 
@@ -76,7 +80,9 @@ def low_rank(rank: int) -> np.ndarray:
 
 def decaying() -> np.ndarray:
     """Return (96, 24) rows with an offset and exponentially decaying singular values."""
-    return (np.random.default_rng(4).standard_normal((96, 24)) + 0.5) * 0.7 ** np.arange(24)
+    return (
+        np.random.default_rng(4).standard_normal((96, 24)) + 0.5
+    ) * 0.7 ** np.arange(24)
 
 
 def heavy() -> np.ndarray:
@@ -96,8 +102,13 @@ def sign_rows(which: Any) -> np.ndarray:
     in dimension 64, solve <w_j, x> + gamma_j = 0 or pi.
     """
     size = 64
-    phi = features.shifted_fourier(jax.random.key(5), kernels.Gaussian(1.0), size, num_frequencies=size)
-    W, shifts = np.asarray(phi.frequencies, np.float64), np.asarray(phi.shifts, np.float64)
+    phi = features.shifted_fourier(
+        jax.random.key(5), kernels.Gaussian(1.0), size, num_frequencies=size
+    )
+    W, shifts = (
+        np.asarray(phi.frequencies, np.float64),
+        np.asarray(phi.shifts, np.float64),
+    )
     phases = np.where(linalg.hadamard(size) > 0, 0, math.pi)
     points = np.linalg.solve(W, phases.T - shifts[:, None]).T
     return (math.sqrt(2 / size) * np.cos(points @ W.T + shifts))[np.asarray(which)]
@@ -106,7 +117,14 @@ def sign_rows(which: Any) -> np.ndarray:
 def doubled_then_elsewhere(sketch_size: int, batches: int) -> np.ndarray:
     """Return sign rows in the pattern of `pairs_of_rows`, and l rows in other directions after them."""
     half = sketch_size // 2
-    return sign_rows(np.concatenate([np.tile(np.repeat(np.arange(half), 2), batches), half + np.arange(sketch_size)]))
+    return sign_rows(
+        np.concatenate(
+            [
+                np.tile(np.repeat(np.arange(half), 2), batches),
+                half + np.arange(sketch_size),
+            ]
+        )
+    )
 
 
 def then_one_direction(sketch_size: int, late: int) -> np.ndarray:

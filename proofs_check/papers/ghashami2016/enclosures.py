@@ -8,7 +8,14 @@ from functools import partial
 from typing import Any
 
 from proofs_check.claim import Enclosed
-from proofs_check.engine.enclosures import Ball, at_most, ball, binomial_tail, each, equal
+from proofs_check.engine.enclosures import (
+    Ball,
+    at_most,
+    ball,
+    binomial_tail,
+    each,
+    equal,
+)
 
 
 def copies_tail(m: int, eps: Q) -> tuple[Ball, Q]:
@@ -22,10 +29,17 @@ def copies_tail(m: int, eps: Q) -> tuple[Ball, Q]:
     root = ball(m).sqrt()
 
     def density(w: Any, _: Any) -> Any:
-        return (w * root * ball(eps)).sinc() * root * ball(eps) * (-w * w / (4 * m)).hypgeom_0f1(1) ** m
+        return (
+            (w * root * ball(eps)).sinc()
+            * root
+            * ball(eps)
+            * (-w * w / (4 * m)).hypgeom_0f1(1) ** m
+        )
 
     rest = (root / 6).log() * ball(-36).exp() + 2 / (m * arb.pi() ** (ball(m) / 2))
-    return 1 - 2 / arb.pi() * (acb.integral(density, 0, 12, rel_tol=1e-9).real + arb(0, rest.upper())), Q(1, 2)
+    return 1 - 2 / arb.pi() * (
+        acb.integral(density, 0, 12, rel_tol=1e-9).real + arb(0, rest.upper())
+    ), Q(1, 2)
 
 
 def slope(theta: Any) -> Any:
@@ -36,7 +50,9 @@ def slope(theta: Any) -> Any:
     """
     from flint import arb, arb_series
 
-    if (theta[0] if isinstance(theta, arb_series) else theta) < -1:  # E exp(theta (1 - cos U)) is the same mean
+    if (
+        theta[0] if isinstance(theta, arb_series) else theta
+    ) < -1:  # E exp(theta (1 - cos U)) is the same mean
         return ((2 * theta).exp() * (1 - theta * slope(-theta)) - 1) / theta
     total, rest = ball(0), arb(0, 1e-15)
     for k in range(80, 0, -1):
@@ -47,30 +63,48 @@ def slope(theta: Any) -> Any:
 # m = C (log n) / eps for n = 10^9 and eps = 1 / (200 C), and m = 3 / eps^2.
 few = ((math.ceil(200 * c * c * math.log(10**9)), Q(1, 200 * c)) for c in (1, 10, 100))
 rnca_markov_printed = partial(each, copies_tail, *few)
-rnca_markov = partial(each, copies_tail, *((3 * e * e, Q(1, e)) for e in (1000, 10_000)))
+rnca_markov = partial(
+    each, copies_tail, *((3 * e * e, Q(1, e)) for e in (1000, 10_000))
+)
 # d = 21, eps = 1/20 and k = 3, over (log n) / eps^2: d + 1 / eps in Section 2, d + k in Table 1.
 table1 = partial(equal, lambda: (21 + 20, 21 + 3), "test time of SKPCA")
 
 
 def _bernstein(n: int, d: int, q: Q, t: int) -> tuple[Ball, Ball]:
     """P(|sum of d centred coins| >= t in one of n independent places), and 2 n exp(-t^2 / (3 sigma^2 + 2 R t))."""
-    one = binomial_tail(math.ceil(d * q + t), d, q) + binomial_tail(math.ceil(d * (1 - q) + t), d, 1 - q)
-    return 1 - (1 - one) ** n, 2 * n * ball(-(t**2) / (3 * d * q * (1 - q) + 2 * max(q, 1 - q) * t)).exp()
+    one = binomial_tail(math.ceil(d * q + t), d, q) + binomial_tail(
+        math.ceil(d * (1 - q) + t), d, 1 - q
+    )
+    return 1 - (1 - one) ** n, 2 * n * ball(
+        -(t**2) / (3 * d * q * (1 - q) + 2 * max(q, 1 - q) * t)
+    ).exp()
 
 
-COINS = (400, Q(1, 2), 40), (400, Q(1, 2), 80), (1000, Q(1, 1000), 15), (1000, Q(1, 100), 30)
-bernstein = partial(each, _bernstein, *((n, *coins) for n in (1, 16) for coins in COINS))
+COINS = (
+    (400, Q(1, 2), 40),
+    (400, Q(1, 2), 80),
+    (1000, Q(1, 1000), 15),
+    (1000, Q(1, 100), 30),
+)
+bernstein = partial(
+    each, _bernstein, *((n, *coins) for n in (1, 16) for coins in COINS)
+)
 
 
 def _hoeffding(r: int, step: Q, alpha: Q) -> tuple[Ball, Ball]:
     """P(|M - E M| > alpha) for r fair coins of 0 or `step`, and 2 exp(-2 alpha^2 / (r step^2))."""
     above = math.floor(Q(r, 2) + alpha / step) + 1
-    return 2 * binomial_tail(above, r, Q(1, 2)), 2 * ball(-2 * alpha**2 / (r * step**2)).exp()
+    return 2 * binomial_tail(above, r, Q(1, 2)), 2 * ball(
+        -2 * alpha**2 / (r * step**2)
+    ).exp()
 
 
 SMALL = (100, Q(1, 50), Q(1, 5)), (100, Q(1, 50), Q(2, 5))
 USED = (265, Q(200, 265), Q(10)), (1060, Q(200, 1060), Q(10)), (400, Q(1, 2), Q(60))
-hoeffding_printed, hoeffding = partial(each, _hoeffding, *SMALL), partial(each, _hoeffding, *SMALL, *USED)
+hoeffding_printed, hoeffding = (
+    partial(each, _hoeffding, *SMALL),
+    partial(each, _hoeffding, *SMALL, *USED),
+)
 # A = diag(10, 1) = U S V' with U = V = I, B = (1, 1), y = (1, -10): y'A = (10, -10) has y'A B' = 0, and B x = B y.
 lem3_2_proof = partial(equal, lambda: (1 - 10, 0), "B x")
 # The first row of Z (I - W W') Z^-1 for the same matrices is (1/2, -5).
@@ -84,8 +118,13 @@ def returned(directions: Sequence[int], size: int) -> set[int]:
     for i in directions:
         squares[i], filled = squares.get(i, 0) + 2, filled + 1
         if filled == size:
-            W, delta = set(squares), sorted([*squares.values(), *[0] * size])[-(size // 2)]
-            squares = {j: square - delta for j, square in squares.items() if square > delta}
+            W, delta = (
+                set(squares),
+                sorted([*squares.values(), *[0] * size])[-(size // 2)],
+            )
+            squares = {
+                j: square - delta for j, square in squares.items() if square > delta
+            }
             filled = len(squares)
     return W
 
@@ -103,4 +142,6 @@ lem3_3_literal = partial(_lost, [*range(8), *[8] * 7])
 # G = diag(1, .81), G' = diag(.9, .91), k = 1: |G - G'_1|_F^2 = 1 + (.81 - .91)^2, |G - G_1|_F = .81, |G - G'|_2 = .1.
 lem3_5 = partial(at_most, lambda: (ball(Q(101, 100)).sqrt(), Q(91, 100)))
 # G = diag(1, 1/2), G - G' = .1 off the diagonal: v = (1, 1) and (1, -1) over sqrt(2), v'G v = 3/4, u_2'G u_2 = 1/2.
-lem3_5_proof = partial(at_most, lambda: (Q(3, 4) ** 2, Q(1, 2) ** 2), "in either order of the v")
+lem3_5_proof = partial(
+    at_most, lambda: (Q(3, 4) ** 2, Q(1, 2) ** 2), "in either order of the v"
+)

@@ -90,7 +90,9 @@ class Row:
     space: int
 
 
-def read(name: str, folder: Path, *, num_points: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def read(
+    name: str, folder: Path, *, num_points: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the training points (n, dim) and the test points (q, dim) of a data set, float64, in a random order.
 
     n is num_points, or what the file has left. Raises `reading.DataError`, whose message is one line.
@@ -98,12 +100,18 @@ def read(name: str, folder: Path, *, num_points: int, seed: int) -> tuple[np.nda
     source = SOURCES[name]
     total = num_points + source.num_test
     if source.file is None:
-        X = np.asarray(random_noisy(jax.random.key(seed), num_points=total, dim=source.dim, dtype="float32").points)
+        X = np.asarray(
+            random_noisy(
+                jax.random.key(seed), num_points=total, dim=source.dim, dtype="float32"
+            ).points
+        )
     else:
         path = folder / source.file
         with reading(path, {".npz": ".npz (with X)"}), path.open("rb") as file:
             X = read_npz(path, file, "X")
-        X = X[np.random.default_rng(seed).permutation(len(X))[:total]].astype(np.float64)
+        X = X[np.random.default_rng(seed).permutation(len(X))[:total]].astype(
+            np.float64
+        )
     if source.scaled:
         deviation = X.std(0)
         X = (X - X.mean(0)) / np.where(deviation > 0, deviation, 1)
@@ -127,7 +135,10 @@ def errors(G: Any, Ys: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     G : (n, n). Ys : (k, n, r). Each result is (k,), float64.
     """
     n = G.shape[0]
-    values, residuals, squares = (np.asarray(a, np.float64) for a in (*_spectral(G, Ys), _squared_frobenius(G, Ys)))
+    values, residuals, squares = (
+        np.asarray(a, np.float64)
+        for a in (*_spectral(G, Ys), _squared_frobenius(G, Ys))
+    )
     return np.abs(values) / n, residuals / n, np.sqrt(squares) / n**2
 
 
@@ -138,7 +149,10 @@ def _spectral(G: jax.Array, Ys: jax.Array) -> tuple[jax.Array, jax.Array]:
 
     def one(Y: jax.Array) -> tuple[jax.Array, jax.Array]:
         pairs = largest_modulus_eigenpairs(
-            lambda V: matmul(G, V) - matmul(Y, matmul(Y.T, V)), start, num_values=1, tolerance=TOLERANCE
+            lambda V: matmul(G, V) - matmul(Y, matmul(Y.T, V)),
+            start,
+            num_values=1,
+            tolerance=TOLERANCE,
         )
         return pairs.values[0], pairs.residuals[0]
 
@@ -151,16 +165,27 @@ def _squared_frobenius(G: jax.Array, Ys: jax.Array) -> jax.Array:
     block = min(n, 500)
 
     def of_block(i: jax.Array, Y: jax.Array) -> jax.Array:
-        first = jnp.minimum(i * block, n - block)  # the last block overlaps; its first rows were counted before
-        E = lax.dynamic_slice_in_dim(G, first, block) - matmul(lax.dynamic_slice_in_dim(Y, first, block), Y.T)
+        first = jnp.minimum(
+            i * block, n - block
+        )  # the last block overlaps; its first rows were counted before
+        E = lax.dynamic_slice_in_dim(G, first, block) - matmul(
+            lax.dynamic_slice_in_dim(Y, first, block), Y.T
+        )
         fresh = first + jnp.arange(block) >= i * block
         return jnp.sum(jnp.where(fresh[:, None], E * E, 0))
 
-    return lax.map(lambda Y: jnp.sum(lax.map(lambda i: of_block(i, Y), jnp.arange(-(-n // block)))), Ys)
+    return lax.map(
+        lambda Y: jnp.sum(
+            lax.map(lambda i: of_block(i, Y), jnp.arange(-(-n // block)))
+        ),
+        Ys,
+    )
 
 
 def _features(key: Any, kernel: Any, X: Any, size: int) -> Any:
-    return features.shifted_fourier(key, kernel, X.shape[1], num_frequencies=size, dtype=X.dtype)
+    return features.shifted_fourier(
+        key, kernel, X.shape[1], num_frequencies=size, dtype=X.dtype
+    )
 
 
 def _nystrom(key: Any, kernel: Any, X: Any, size: int) -> Any:
@@ -170,24 +195,37 @@ def _nystrom(key: Any, kernel: Any, X: Any, size: int) -> Any:
 def _rnca(key: Any, kernel: Any, X: Any, size: int) -> Any:
     """Return the features; their covariance is summed and decomposed, which all directions together need not be."""
     phi = _features(key, kernel, X, size)
-    jax.block_until_ready(features.random_feature_pca(phi, X, num_components=size, centered=False))
+    jax.block_until_ready(
+        features.random_feature_pca(phi, X, num_components=size, centered=False)
+    )
     return phi
 
 
 def _rnca_cut(key: Any, kernel: Any, X: Any, size: int) -> Any:
     phi = _features(key, kernel, X, size)
-    return features.random_feature_pca(phi, X, num_components=min(CUT, size), centered=False)
+    return features.random_feature_pca(
+        phi, X, num_components=min(CUT, size), centered=False
+    )
 
 
-def _skpca(key: Any, kernel: Any, X: Any, size: int, *, rows: int, buffered: bool) -> Any:
+def _skpca(
+    key: Any, kernel: Any, X: Any, size: int, *, rows: int, buffered: bool
+) -> Any:
     phi = _features(key, kernel, X, size)
-    pca = features.streaming_pca(phi, sketch_size=rows, shrink_at=None if buffered else max(1, rows // 2))
+    pca = features.streaming_pca(
+        phi, sketch_size=rows, shrink_at=None if buffered else max(1, rows // 2)
+    )
     return pca.finalize(pca.update(pca.init(), X), num_components=rows)
 
 
-def _methods(size: int, rows: Sequence[int]) -> dict[str, tuple[int, Callable[..., Any]]]:
+def _methods(
+    size: int, rows: Sequence[int]
+) -> dict[str, tuple[int, Callable[..., Any]]]:
     """Return {method: (rows of the sketch or 0, function (key, kernel, X, size) -> map)}."""
-    made: dict[str, tuple[int, Callable[..., Any]]] = {"RNCA": (0, _rnca), "Nystrom": (0, _nystrom)}
+    made: dict[str, tuple[int, Callable[..., Any]]] = {
+        "RNCA": (0, _rnca),
+        "Nystrom": (0, _nystrom),
+    }
     made[f"RNCA, {CUT} directions"] = (0, _rnca_cut)
     for buffered in (False, True):
         for l in rows:  # noqa: E741, the paper's letter
@@ -235,11 +273,23 @@ def figure(
         for group in (wide, [method for method in methods if method not in wide]):
             columns = [_apply(maps[method], X) for method in group]
             most = max(Y.shape[1] for Y in columns)
-            Ys = jnp.stack([jnp.pad(Y, ((0, 0), (0, most - Y.shape[1]))) for Y in columns])
-            for method, spectral, residual, frobenius in zip(group, *errors(G, Ys), strict=True):
+            Ys = jnp.stack(
+                [jnp.pad(Y, ((0, 0), (0, most - Y.shape[1]))) for Y in columns]
+            )
+            for method, spectral, residual, frobenius in zip(
+                group, *errors(G, Ys), strict=True
+            ):
                 l = methods[method][0]  # noqa: E741, the paper's letter
-                space = size * X.shape[1] + size * (l or size)  # the numbers that the paper counts
-                measured = (float(spectral), float(residual), float(frobenius), *times[method], space)
+                space = size * X.shape[1] + size * (
+                    l or size
+                )  # the numbers that the paper counts
+                measured = (
+                    float(spectral),
+                    float(residual),
+                    float(frobenius),
+                    *times[method],
+                    space,
+                )
                 curves.append(Row(method, size, l, *measured))
         if progress is not None:
             progress(f"m = {size}: {time.monotonic() - began:.1f} s")
@@ -270,19 +320,41 @@ def plot(pyplot: Any, rows: Sequence[Row], *, title: str) -> Any:
         ("space", "spectral", "Kernel spectral error", "space (numbers)"),
         ("size", "test", "test time (processor s)", "sample size"),
     )
-    names = list(dict.fromkeys(row.method for row in rows if "buffered" not in row.method))
+    names = list(
+        dict.fromkeys(row.method for row in rows if "buffered" not in row.method)
+    )
     sketches = [name for name in names if name.startswith("SKPCA")]
-    colours = dict(zip(sketches, pyplot.get_cmap("viridis")([i / 6 for i in range(len(sketches))]), strict=True))
-    colours |= {"RNCA": "black", "Nystrom": "tab:red", f"RNCA, {CUT} directions": "grey"}
+    colours = dict(
+        zip(
+            sketches,
+            pyplot.get_cmap("viridis")([i / 6 for i in range(len(sketches))]),
+            strict=True,
+        )
+    )
+    colours |= {
+        "RNCA": "black",
+        "Nystrom": "tab:red",
+        f"RNCA, {CUT} directions": "grey",
+    }
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 7))
     for axis, (x, y, label, below) in zip(axes.flat, panels, strict=True):
         for name in names:
-            curve = [(getattr(row, x), getattr(row, y)) for row in rows if row.method == name]
+            curve = [
+                (getattr(row, x), getattr(row, y)) for row in rows if row.method == name
+            ]
             marker = "." if name in sketches else "s"
-            style = {"marker": marker, "markersize": 4, "linewidth": 1, "color": colours[name], "label": name}
+            style = {
+                "marker": marker,
+                "markersize": 4,
+                "linewidth": 1,
+                "color": colours[name],
+                "label": name,
+            }
             axis.plot(*zip(*curve, strict=True), **style)
         axis.set(xscale="log", yscale="log", xlabel=below, ylabel=label)
-        axis.xaxis.set_minor_formatter(pyplot.NullFormatter())  # over less than a decade they overlap
+        axis.xaxis.set_minor_formatter(
+            pyplot.NullFormatter()
+        )  # over less than a decade they overlap
         if x == "size":
             sizes = sorted({row.size for row in rows})
             axis.set_xticks(sizes, labels=list(map(str, sizes)))
@@ -319,15 +391,24 @@ def _fraction(text: str) -> float:
 
 
 def _compute(options: argparse.Namespace, say: figures.Say) -> Iterator[figures.Result]:
-    if min(*options.sizes, *options.rows, options.points) < 1 or max(options.sizes) > options.points:
-        raise UsageError("--sizes, --rows and --points must be at least 1, and sizes at most the points")
+    if (
+        min(*options.sizes, *options.rows, options.points) < 1
+        or max(options.sizes) > options.points
+    ):
+        raise UsageError(
+            "--sizes, --rows and --points must be at least 1, and sizes at most the points"
+        )
     if min(options.rows) > min(options.sizes):
-        raise UsageError("--rows must hold one number that is at most the smallest of --sizes")
+        raise UsageError(
+            "--rows must hold one number that is at most the smallest of --sizes"
+        )
     if options.plots is not None and not options.plots.is_dir():
         raise UsageError(f"--plot {options.plots}: there is no such folder")
     pictures: dict[str, Path] = {}
     for name in () if options.plots is None else options.datasets:
-        pictures[name] = options.plots / f"ghashami2016_figure{SOURCES[name].figure}.svg"
+        pictures[name] = (
+            options.plots / f"ghashami2016_figure{SOURCES[name].figure}.svg"
+        )
         check_file("--plot", pictures[name], overwrite=options.overwrite)
     curves: dict[str, list[Row]] = {}
     data: dict[str, Any] = {}
@@ -335,22 +416,38 @@ def _compute(options: argparse.Namespace, say: figures.Say) -> Iterator[figures.
     for name in options.datasets:
         source, start = SOURCES[name], time.monotonic()
         # RandomNoisy and Adult lose their test points; CPU has its printed number of training points left.
-        most = min(source.num_points - (0 if name == "cpu" else source.num_test), options.points)
+        most = min(
+            source.num_points - (0 if name == "cpu" else source.num_test),
+            options.points,
+        )
         with figures.as_usage():
             parts = read(name, options.data_dir, num_points=most, seed=options.seed)
         X, test = (np.ascontiguousarray(part, options.dtype) for part in parts)
         pairs = min(100_000, X.shape[0] * (X.shape[0] - 1) // 2)
         key = jax.random.key(options.seed)
-        lengthscale = float(sampled_quantile_lengthscale(key, X, options.quantile, num_pairs=pairs))
-        data[name] = {"n": X.shape[0], "dim": X.shape[1], "test": test.shape[0], "lengthscale": lengthscale}
+        lengthscale = float(
+            sampled_quantile_lengthscale(key, X, options.quantile, num_pairs=pairs)
+        )
+        data[name] = {
+            "n": X.shape[0],
+            "dim": X.shape[1],
+            "test": test.shape[0],
+            "lengthscale": lengthscale,
+        }
         say(f"{source.title}, n = {X.shape[0]}, lengthscale {lengthscale:.4g}")
         sizes = {"sizes": options.sizes, "rows": options.rows, "seed": options.seed}
         curves[name] = figure(X, test, Gaussian(lengthscale), **sizes, progress=say)
         seconds[name] = round(time.monotonic() - start, 1)
         # After every data set: what is interrupted leaves those before it.
         about = {name: getattr(options, name) for name in ("seed", "dtype", "quantile")}
-        rows = [{"data": of, **asdict(row)} for of, every in curves.items() for row in every]
-        draw = partial(plot, rows=curves[name], title=f"{source.title}, n = {X.shape[0]}, d = {X.shape[1]}")
+        rows = [
+            {"data": of, **asdict(row)} for of, every in curves.items() for row in every
+        ]
+        draw = partial(
+            plot,
+            rows=curves[name],
+            title=f"{source.title}, n = {X.shape[0]}, d = {X.shape[1]}",
+        )
         yield figures.Result(
             [table(curves)] if len(curves) == len(options.datasets) else [],
             {**about, "data": data, "run": {"seconds": seconds}},
@@ -370,8 +467,24 @@ FIGURES = figures.Figure(
         figures.number("--points", 20_000, "at most"),
         figures.numbers("--sizes", SIZES, "values of m and c"),
         figures.numbers("--rows", ROWS, "values of l"),
-        ("--quantile", {"type": _fraction, "default": 0.5, "metavar": "Q", "help": "of the distances (default: 0.5)"}),
-        ("--plot", {"dest": "plots", "type": Path, "metavar": "DIR", "help": "draw ghashami2016_figureN.svg into it"}),
+        (
+            "--quantile",
+            {
+                "type": _fraction,
+                "default": 0.5,
+                "metavar": "Q",
+                "help": "of the distances (default: 0.5)",
+            },
+        ),
+        (
+            "--plot",
+            {
+                "dest": "plots",
+                "type": Path,
+                "metavar": "DIR",
+                "help": "draw ghashami2016_figureN.svg into it",
+            },
+        ),
     ),
     timed=False,
     dpi=100,

@@ -26,14 +26,27 @@ def _by_sets(A: np.ndarray, uniform: bool) -> Law:
         for chosen, p in odds.items():
             R, diagonal = left[chosen], np.diagonal(left[chosen])
             some = diagonal > 1e-13 * np.trace(A)
-            each = some / max(some.sum(), 1) if uniform else diagonal / diagonal[some].sum() if some.any() else some
+            each = (
+                some / max(some.sum(), 1)
+                if uniform
+                else diagonal / diagonal[some].sum()
+                if some.any()
+                else some
+            )
             for i in np.flatnonzero(some):
                 then[chosen | 1 << int(i)] += p * each[i]
-                left.setdefault(chosen | 1 << int(i), R - np.outer(R[i], R[i]) / R[i, i])
+                left.setdefault(
+                    chosen | 1 << int(i), R - np.outer(R[i], R[i]) / R[i, i]
+                )
             if not some.any():
                 then[chosen] += p
         odds = dict(then)
-        law.append((np.array(list(odds.values())), np.array([np.trace(left[chosen]) for chosen in odds])))
+        law.append(
+            (
+                np.array(list(odds.values())),
+                np.array([np.trace(left[chosen]) for chosen in odds]),
+            )
+        )
     return law
 
 
@@ -43,14 +56,21 @@ def _truth(setting: Setting, uniform: bool) -> tuple[Law, np.ndarray]:
         A = np.asarray(setting.data["matrix"], float)
         law, values = _by_sets(A, uniform), np.maximum(np.linalg.eigvalsh(A)[::-1], 0)
     else:  # I + 1 1', of which columns of one number all leave the same
-        law = [(np.ones(1), np.array([(POINTS - c) * (1 + 1 / (1 + c))])) for c in range(1, POINTS)]
+        law = [
+            (np.ones(1), np.array([(POINTS - c) * (1 + 1 / (1 + c))]))
+            for c in range(1, POINTS)
+        ]
         values = np.append(1.0 + POINTS, np.ones(POINTS - 1))
     return [(p, left / values.sum()) for p, left in law], values / values.sum()
 
 
 @parametrized(Inequality)
 def _holds(
-    setting: Setting, uniform: bool = False, times: float = 1, share: float = 1, log: float = 1
+    setting: Setting,
+    uniform: bool = False,
+    times: float = 1,
+    share: float = 1,
+    log: float = 1,
 ) -> list[tuple[float, Bound]]:
     """Plans of the library and the closed form; `share` and `log` are what is taken of its two terms."""
     law, values = _truth(setting, uniform)
@@ -63,21 +83,40 @@ def _holds(
     def mean(size: int | None) -> float:
         return float(np.dot(*after(size)))
 
-    for eps in (1 - float(values @ values), 0.5, 0.2, 0.05):  # the first is what one column leaves in the mean
-        pairs.append((times * mean(plan.pivoted_cholesky(eps + 1e-9, eigenvalues=values).num_landmarks), eps))
-        p, left = after(plan.pivoted_cholesky(eps, 0.5, eigenvalues=values).num_landmarks)
+    for eps in (
+        1 - float(values @ values),
+        0.5,
+        0.2,
+        0.05,
+    ):  # the first is what one column leaves in the mean
+        pairs.append(
+            (
+                times
+                * mean(
+                    plan.pivoted_cholesky(eps + 1e-9, eigenvalues=values).num_landmarks
+                ),
+                eps,
+            )
+        )
+        p, left = after(
+            plan.pivoted_cholesky(eps, 0.5, eigenvalues=values).num_landmarks
+        )
         pairs.append((float(p @ (left > eps)), 0.5))
     for rank in (1, 2, 3):
         for eps in (2.0, 0.5, 0.1):
             terms = np.array([rank / eps, -rank * math.log(eps * tails[rank])])
             size = math.ceil(max(float(terms @ [share, log]), 1))
             asked = max(size + float(terms @ [1 - share, 1 - log]) + 1e-9, 1)
-            bound = streaming.pivoted_cholesky_mean(eps=eps, rank=rank, tail=tails[rank], num_landmarks=asked)
+            bound = streaming.pivoted_cholesky_mean(
+                eps=eps, rank=rank, tail=tails[rank], num_landmarks=asked
+            )
             assert bound.valid
             pairs.append((mean(size) / bound.value, 1.0))
             for known in (rank, len(values)) if eps < 1 else ():
                 trace = None if known == len(values) else 1.0
-                found = plan.pivoted_cholesky(eps, eigenvalues=values[:known], trace=trace, rank=rank)
+                found = plan.pivoted_cholesky(
+                    eps, eigenvalues=values[:known], trace=trace, rank=rank
+                )
                 pairs.append((mean(found.num_landmarks) / bound.value, 1.0))
     return lines(pairs, "jaxkern, Theorem J of ghashami2016")
 
@@ -85,7 +124,10 @@ def _holds(
 def _pivoted_cholesky() -> Check:
     w = np.sqrt(np.arange(1.0, 9.0))
     settings = (
-        *(Setting(f"{s.name}, weights", {"matrix": w[:, None] * s.data["gram"] * w}) for s in clouds.small_grams()),
+        *(
+            Setting(f"{s.name}, weights", {"matrix": w[:, None] * s.data["gram"] * w})
+            for s in clouds.small_grams()
+        ),
         Setting(f"{POINTS} points that share something"),
     )
     return Check(

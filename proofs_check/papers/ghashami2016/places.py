@@ -43,7 +43,11 @@ class Scope(shared.Scope):
         return clouds.clusters(32, 32) if self.data is None else clouds.own(self.data)
 
     def features(
-        self, shapes: dict[str, int], p: float, q: float, log: Callable[[float, int], float]
+        self,
+        shapes: dict[str, int],
+        p: float,
+        q: float,
+        log: Callable[[float, int], float],
     ) -> tuple[Setting, ...]:
         """Return settings with the eps at which eps^2 size = (p + q eps) log(delta, n): the bound fails with delta.
 
@@ -56,7 +60,11 @@ class Scope(shared.Scope):
                 eps = (q * L + math.sqrt((q * L) ** 2 + 4 * size * p * L)) / (2 * size)
                 label = f"{'t' if shapes['paired'] else 'm'}={size}, delta={delta:g}"
                 numbers = {"eps": eps, "tau": math.log(1 / delta), "scale": 1}
-                settings.append(cloud.setting(label + (f", eps={eps:.3g}" if eps else ""), numbers, shapes))
+                settings.append(
+                    cloud.setting(
+                        label + (f", eps={eps:.3g}" if eps else ""), numbers, shapes
+                    )
+                )
         return tuple(settings)
 
 
@@ -70,7 +78,9 @@ def two_sided(delta: float, n: int) -> float:
     return math.log(2 / delta)
 
 
-def badly_scaled(statement: Statement, settings: Sequence[Setting], size: float) -> tuple[Control, ...]:
+def badly_scaled(
+    statement: Statement, settings: Sequence[Setting], size: float
+) -> tuple[Control, ...]:
     """Return controls with sqrt(1 / m) for sqrt(2 / m), that is with half of Z Z', and without 1 / sqrt(m), m = `size`.
 
     The trial multiplies Z Z' by `numbers["scale"]`.
@@ -79,10 +89,14 @@ def badly_scaled(statement: Statement, settings: Sequence[Setting], size: float)
     unscaled = controls.changed(settings, "not divided", numbers={"scale": size})
     return (
         Control("features without the root of two", statement, halved, "wrong factor"),
-        Control("features without 1/sqrt(m)", statement, unscaled, "missing normalisation"),
+        Control(
+            "features without 1/sqrt(m)", statement, unscaled, "missing normalisation"
+        ),
     )
 
 
-def enough_features(eps: float, delta: float, num_points: int, p: float, q: float) -> int:
+def enough_features(
+    eps: float, delta: float, num_points: int, p: float, q: float
+) -> int:
     """Return m = (p + q eps) log(2 n / delta) / eps^2, rounded up: 9 and 8 as printed in Lemma 3.1."""
     return math.ceil((p + q * eps) * math.log(2 * num_points / delta) / eps**2)

@@ -11,11 +11,28 @@ import numpy as np
 
 from jaxkern import features, kernels, landmarks, rkhs
 from jaxkern.bounds import Bound, streaming
-from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import (
+    Check,
+    Control,
+    Exact,
+    Form,
+    Identity,
+    Inequality,
+    Setting,
+    Tail,
+)
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import clouds, section2, trials
 from proofs_check.papers.ghashami2016.places import Scope
-from proofs_check.papers.shared import as_residual, bound_of, grid, lines, listed, parametrized, real
+from proofs_check.papers.shared import (
+    as_residual,
+    bound_of,
+    grid,
+    lines,
+    listed,
+    parametrized,
+    real,
+)
 
 SOURCE = "ghashami2016, Section 1.2"
 DATA_SETS = (("RandomNoisy", 1000), ("CPU", 21), ("Adult", 123), ("Forest", 54))
@@ -33,24 +50,41 @@ def _rnca_markov() -> Check:
 
     def copies(eps: float, size: float) -> Setting:
         numbers = {"eps": eps, "delta": delta, "m": float(math.ceil(size))}
-        return Setting(f"{n:g} copies of a point, eps={eps:g}, m={numbers['m']:g}, delta={delta:g}", numbers=numbers)
+        return Setting(
+            f"{n:g} copies of a point, eps={eps:g}, m={numbers['m']:g}, delta={delta:g}",
+            numbers=numbers,
+        )
 
-    few, enough = (tuple(copies(eps, c / (delta * eps**2)) for eps in (1e-3, 1e-4)) for c in (0.05, 1.5))
+    few, enough = (
+        tuple(copies(eps, c / (delta * eps**2)) for eps in (1e-3, 1e-4))
+        for c in (0.05, 1.5)
+    )
     return Check(
-        printed=Form(Exact(probability), tuple(copies(5e-3 / c, c**2 * math.log(n) / 5e-3) for c in (1, 10, 100))),
+        printed=Form(
+            Exact(probability),
+            tuple(copies(5e-3 / c, c**2 * math.log(n) / 5e-3) for c in (1, 10, 100)),
+        ),
         corrected=Form(Exact(probability), enough),
-        controls=(Control("a thirtieth of that", Exact(probability), few, "wrong factor"),),
+        controls=(
+            Control("a thirtieth of that", Exact(probability), few, "wrong factor"),
+        ),
     )
 
 
 def _nystrom(scope: Scope) -> Check:
     # A cluster of 4 in 64 is missed often enough to show; one half of the points is what a bad choice may miss.
-    tried = (scope.stream, clouds.clusters(60, 4)) if scope.data is None else (scope.stream,)
+    tried = (
+        (scope.stream, clouds.clusters(60, 4))
+        if scope.data is None
+        else (scope.stream,)
+    )
     size = min(30, tried[0].num_points)
 
     def at(cloud: clouds.Cloud, delta: float, first: int) -> Setting:
         log = math.log(20 / delta)
-        eps = (2 * log / 3 + math.sqrt(4 * log**2 / 9 + 2 * size * log)) / (2 * size)  # eps^2 c = log (1/2 + 2 eps / 3)
+        eps = (2 * log / 3 + math.sqrt(4 * log**2 / 9 + 2 * size * log)) / (
+            2 * size
+        )  # eps^2 c = log (1/2 + 2 eps / 3)
         which = "the first ones" if first else "uniform"
         label = f"c={size} landmarks, {which}, delta={delta:g}"
         return cloud.setting(label, {"eps": eps, "first": first}, {"size": size})
@@ -59,8 +93,13 @@ def _nystrom(scope: Scope) -> Check:
     tail = Tail(trials.nystrom_error, bound, lambda setting: 1.0)
     first = (at(tried[0], scope.deltas[0], 1),)
     return Check(
-        corrected=Form(tail, tuple(at(cloud, delta, 0) for cloud in tried for delta in scope.deltas)),
-        controls=(Control("landmarks from the first points", tail, first, "wrong law"),),
+        corrected=Form(
+            tail,
+            tuple(at(cloud, delta, 0) for cloud in tried for delta in scope.deltas),
+        ),
+        controls=(
+            Control("landmarks from the first points", tail, first, "wrong law"),
+        ),
     )
 
 
@@ -69,24 +108,34 @@ def _nystrom_map() -> Check:
     def draws(key: jax.Array, X: jax.Array, replace: bool) -> jax.Array:
         def draw(key: jax.Array) -> jax.Array:
             drawn = landmarks.uniform(key, X, num_landmarks=len(X))
-            return X[jax.random.randint(key, (len(X),), 0, len(X))] if replace else drawn
+            return (
+                X[jax.random.randint(key, (len(X),), 0, len(X))] if replace else drawn
+            )
 
         return jax.vmap(draw)(jax.random.split(key, 32))
 
     @parametrized(Identity)
-    def residual(key: jax.Array, setting: Setting, scale: float = 1.0, replace: bool = False) -> np.ndarray:
+    def residual(
+        key: jax.Array, setting: Setting, scale: float = 1.0, replace: bool = False
+    ) -> np.ndarray:
         """Compare Z Z' with C W_k^+ C', in units of n, and permutations of all points with the points."""
         X, rank, c = setting.data, setting.shapes["rank"], setting.shapes["size"]
         drawn = np.asarray(draws(key, X, replace))
         kernel = kernels.Gaussian(2.0)
-        Z = scale * np.asarray(features.nystrom(kernel, real(drawn[0, :c]), rank=rank)(X))
+        Z = scale * np.asarray(
+            features.nystrom(kernel, real(drawn[0, :c]), rank=rank)(X)
+        )
         points = np.asarray(X, np.float64)
         G = np.exp(-np.sum((points[:, None] - points) ** 2, axis=2) / 8)
-        chosen = [int(np.argmin(np.sum((points - row) ** 2, axis=1))) for row in drawn[0, :c]]
+        chosen = [
+            int(np.argmin(np.sum((points - row) ** 2, axis=1))) for row in drawn[0, :c]
+        ]
         values, vectors = np.linalg.eigh(G[np.ix_(chosen, chosen)])
         C = G[:, chosen] @ vectors[:, c - rank :]
         missing = np.sort(drawn[..., 0], axis=1) - np.sort(points[:, 0])
-        return np.append(as_residual(Z @ Z.T - C / values[c - rank :] @ C.T), as_residual(missing))
+        return np.append(
+            as_residual(Z @ Z.T - C / values[c - rank :] @ C.T), as_residual(missing)
+        )
 
     points = real(np.random.default_rng(13).standard_normal((64, 8)))
     name = "normal points, n=64, d=8, c={size}, k={rank}"
@@ -94,8 +143,18 @@ def _nystrom_map() -> Check:
     return Check(
         corrected=Form(residual(), settings),
         controls=(
-            Control("features times 1.005", residual(scale=1.005), settings[:1], "wrong factor"),
-            Control("landmarks drawn with replacement", residual(replace=True), settings[:1], "wrong law"),
+            Control(
+                "features times 1.005",
+                residual(scale=1.005),
+                settings[:1],
+                "wrong factor",
+            ),
+            Control(
+                "landmarks drawn with replacement",
+                residual(replace=True),
+                settings[:1],
+                "wrong law",
+            ),
         ),
     )
 
@@ -113,7 +172,9 @@ def _principal_components() -> Check:
         G = np.exp(-np.sum((points[:, None] - points) ** 2, axis=2) / 8)
         H = np.eye(len(X)) - 1 / len(X)
         exact = features.kernel_pca(kernels.Gaussian(2.0), X, num_components=k)
-        phi = features.paired_fourier(key, kernels.Gaussian(2.0), X.shape[1], num_frequencies=20, dtype=X.dtype)
+        phi = features.paired_fourier(
+            key, kernels.Gaussian(2.0), X.shape[1], num_frequencies=20, dtype=X.dtype
+        )
         sketched = features.random_feature_pca(phi, X, num_components=k)
         F = np.asarray(phi(X), np.float64)
         errors = []
@@ -121,17 +182,31 @@ def _principal_components() -> Check:
             values, vectors = np.linalg.eigh(H @ gram @ H)
             best = (vectors[:, -k:] * values[-k:]) @ vectors[:, -k:].T
             Z = scale * np.asarray(fitted(X), np.float64)
-            errors += [Z @ Z.T - best, np.asarray(fitted.eigenvalues) * size - values[: -k - 1 : -1]]
+            errors += [
+                Z @ Z.T - best,
+                np.asarray(fitted.eigenvalues) * size - values[: -k - 1 : -1],
+            ]
         ranks = effective_ranks(rkhs.Covariance(kernels.Gaussian(2.0), X))
         own = np.linalg.eigvalsh(G)
-        errors += [np.array([float(r) * own[-1] ** p / np.sum(own**p) - 1 for r, p in zip(ranks, (1, 3), strict=True)])]
+        errors += [
+            np.array(
+                [
+                    float(r) * own[-1] ** p / np.sum(own**p) - 1
+                    for r, p in zip(ranks, (1, 3), strict=True)
+                ]
+            )
+        ]
         return as_residual(np.concatenate([np.ravel(error) for error in errors]))
 
     points = real(np.random.default_rng(17).standard_normal((32, 6)))
     settings = (Setting("normal points, n=32, d=6, k=4", points, shapes={"rank": 4}),)
     return Check(
         corrected=Form(residual(), settings),
-        controls=(Control("features times 1.005", residual(scale=1.005), settings, "wrong factor"),),
+        controls=(
+            Control(
+                "features times 1.005", residual(scale=1.005), settings, "wrong factor"
+            ),
+        ),
     )
 
 
@@ -145,7 +220,9 @@ def _baselines() -> Check:
         X, L, Q = (jax.ShapeDtypeStruct((rows, d), dtype) for rows in (n, c, q))
 
         def nystrom(chosen: jax.Array) -> Any:
-            return features.nystrom(kernel, chosen)  # for KPCA all points are landmarks, and all directions kept
+            return features.nystrom(
+                kernel, chosen
+            )  # for KPCA all points are landmarks, and all directions kept
 
         def rnca(key: jax.Array, X: jax.Array) -> Any:
             phi = features.shifted_fourier(key, kernel, d, num_frequencies=c)
@@ -159,8 +236,13 @@ def _baselines() -> Check:
         compared: dict[str, tuple[int, int]] = {}
         for name, (fit, inputs, train, test) in programs.items():
             fitting = flops.multiply_adds(fit, *inputs)
-            both = flops.multiply_adds(lambda Q, *inputs, fit=fit: fit(*inputs)(Q), Q, *inputs)
-            compared |= {f"{name}, train": (fitting, train), f"{name}, test": (both - fitting, test)}
+            both = flops.multiply_adds(
+                lambda Q, *inputs, fit=fit: fit(*inputs)(Q), Q, *inputs
+            )
+            compared |= {
+                f"{name}, train": (fitting, train),
+                f"{name}, test": (both - fitting, test),
+            }
         return compared
 
     @parametrized(Identity)
@@ -168,13 +250,19 @@ def _baselines() -> Check:
         counted = counts(**setting.shapes)
         c, d, q = (setting.shapes[name] for name in ("c", "d", "q"))
         counted["Nystrom, test"] = (counted["Nystrom, test"][0], q * (c * d + c**power))
-        return np.array([program / formula - 1 for program, formula in counted.values()])
+        return np.array(
+            [program / formula - 1 for program, formula in counted.values()]
+        )
 
     sizes = ((100, 10, 32, 8, 7), (300, 50, 64, 3, 7))
-    settings = listed("n={n}, d={d}, c=m={c}, k={k}", "n d c k q", sizes, shapes="n d c k q")
+    settings = listed(
+        "n={n}, d={d}, c=m={c}, k={k}", "n d c k q", sizes, shapes="n d c k q"
+    )
     return Check(
         printed=Form(exact(2), settings),
-        controls=(Control("Nystrom without its projection", exact(1), settings, "wrong cost"),),
+        controls=(
+            Control("Nystrom without its projection", exact(1), settings, "wrong cost"),
+        ),
     )
 
 
@@ -182,7 +270,9 @@ def _fastfood() -> Check:
     def holds(make: Callable[..., Any]) -> Inequality:
         def sides(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
             d, m = setting.shapes["d"], setting.shapes["m"]
-            phi = jax.eval_shape(lambda key: make(key, kernels.Gaussian(1.0), d, num_frequencies=m), key)
+            phi = jax.eval_shape(
+                lambda key: make(key, kernels.Gaussian(1.0), d, num_frequencies=m), key
+            )
             held = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(phi))
             return [(held / m, Bound(5.0, 1.0, m >= d, SOURCE))]
 
@@ -193,7 +283,9 @@ def _fastfood() -> Check:
     dense = holds(features.shifted_fourier)
     return Check(
         printed=Form(holds(features.fastfood), settings),
-        controls=(Control("frequencies without structure", dense, settings, "wrong cost"),),
+        controls=(
+            Control("frequencies without structure", dense, settings, "wrong cost"),
+        ),
     )
 
 
@@ -242,7 +334,11 @@ def _sizes() -> tuple[Setting, ...]:
 
 def _table() -> Check:
     @parametrized(Identity)
-    def agrees(setting: Setting, text: Callable[..., Costs], table: Callable[..., Costs] = _printed) -> np.ndarray:
+    def agrees(
+        setting: Setting,
+        text: Callable[..., Costs],
+        table: Callable[..., Costs] = _printed,
+    ) -> np.ndarray:
         derived, entries = text(**setting.numbers), table(**setting.numbers)
         return np.array([derived[name] / entries[name] - 1 for name in entries])
 
@@ -250,19 +346,30 @@ def _table() -> Check:
         return _counted(n, d, eps, k, onto=k)
 
     def linear(n: float, d: float, eps: float, k: float) -> Costs:
-        return _printed(n, d, eps, k) | {"SKPCA, space": d * math.log(n) / eps**2 + math.log(n) / eps**2}
+        return _printed(n, d, eps, k) | {
+            "SKPCA, space": d * math.log(n) / eps**2 + math.log(n) / eps**2
+        }
 
     settings = _sizes()
     return Check(
-        printed=Form(agrees(lambda **sizes: _counted(**sizes, onto=round(1 / sizes["eps"]))), settings),
+        printed=Form(
+            agrees(lambda **sizes: _counted(**sizes, onto=round(1 / sizes["eps"]))),
+            settings,
+        ),
         corrected=Form(agrees(onto_k), settings),
-        controls=(Control("space without 1/eps", agrees(onto_k, linear), settings, "wrong power"),),
+        controls=(
+            Control(
+                "space without 1/eps", agrees(onto_k, linear), settings, "wrong power"
+            ),
+        ),
     )
 
 
 def _advantage() -> Check:
     @parametrized(Identity)
-    def ratios(setting: Setting, factors: Callable[[float, float, float, float], list[float]]) -> np.ndarray:
+    def ratios(
+        setting: Setting, factors: Callable[[float, float, float, float], list[float]]
+    ) -> np.ndarray:
         d, m, l, k = (setting.numbers[name] for name in ("d", "m", "l", "k"))  # noqa: E741, the paper's letter
         space = (d * m + m * m) / (d * m + m * l)  # of RNCA, and of Nystrom with c = m
         test = (d * m + m * m) / (d * m + m * k)  # of Nystrom
@@ -276,11 +383,21 @@ def _advantage() -> Check:
         """Compare the exact ratios over those printed, from above with 1 and from below with 1 / (1 + d)."""
         d, m, l, k = (setting.numbers[name] for name in ("d", "m", "l", "k"))  # noqa: E741, the paper's letter
         shares = [(d + m) / (d + rows) * rows / m for rows in (l, k)]
-        return lines([pair for share in shares for pair in ((share, 1.0), (1 / (share * (1 + d)), 1.0))], SOURCE)
+        return lines(
+            [
+                pair
+                for share in shares
+                for pair in ((share, 1.0), (1 / (share * (1 + d)), 1.0))
+            ],
+            SOURCE,
+        )
 
     squared = ratios(lambda d, m, rows, k: [(d + m * m) / (d + rows), m / k])
     return Check(
         printed=Form(Inequality(orders), settings),
-        corrected=Form(ratios(lambda d, m, rows, k: [(d + m) / (d + rows), (d + m) / (d + k)]), settings),
+        corrected=Form(
+            ratios(lambda d, m, rows, k: [(d + m) / (d + rows), (d + m) / (d + k)]),
+            settings,
+        ),
         controls=(Control("m^2 / l", squared, settings, "wrong power"),),
     )

@@ -18,7 +18,9 @@ from proofs_check.papers.shared import lines, listed, parametrized
 
 SOURCE = "ghashami2016, Section 2"
 _ROWS = ((1_000, 2, 64, 8), (20_000, 50, 512, 16))
-SIZES = listed("n={n}, d={d}, m={m}, l={rows}", "n d m rows", _ROWS, shapes="n d m rows")
+SIZES = listed(
+    "n={n}, d={d}, m={m}, l={rows}", "n d m rows", _ROWS, shapes="n d m rows"
+)
 
 
 def _features_squares() -> Check:
@@ -27,21 +29,32 @@ def _features_squares() -> Check:
             if setting.data is None:
                 Z = algorithm1.sign_rows(range(16))
             else:
-                Z = np.asarray(trials.draw(key, setting.data, 16, 0)(setting.data["points"]), np.float64)
+                Z = np.asarray(
+                    trials.draw(key, setting.data, 16, 0)(setting.data["points"]),
+                    np.float64,
+                )
             return lines([(float(np.max(Z**2)) * Z.shape[1], right)], SOURCE)
 
         return Inequality(check)
 
-    chosen, drawn = Setting("points chosen after the features, m=64"), clouds.clouds(None, 32)[2]
+    chosen, drawn = (
+        Setting("points chosen after the features, m=64"),
+        clouds.clouds(None, 32)[2],
+    )
     settings = (chosen, drawn.setting("m=16", {}, {}))
-    return Check(printed=Form(sides(2.0), settings), controls=(Control("1 / m", sides(1.0), settings, "wrong factor"),))
+    return Check(
+        printed=Form(sides(2.0), settings),
+        controls=(Control("1 / m", sides(1.0), settings, "wrong factor"),),
+    )
 
 
 def _key() -> jax.ShapeDtypeStruct:
     return jax.eval_shape(lambda: jax.random.key(0))
 
 
-def _pca(key: jax.Array, d: int, m: int, rows: int, shrink_at: int) -> tuple[Any, features.StreamingPCA]:
+def _pca(
+    key: jax.Array, d: int, m: int, rows: int, shrink_at: int
+) -> tuple[Any, features.StreamingPCA]:
     """Return shifted features in dimension d and the functions of Algorithm 1 on them, by the library."""
     phi = features.shifted_fourier(key, kernels.Gaussian(1.0), d, num_frequencies=m)
     return phi, features.streaming_pca(phi, sketch_size=rows, shrink_at=shrink_at)
@@ -64,18 +77,26 @@ def _numbers_held(n: int, d: int, m: int, rows: int) -> int:
 
 def _space() -> Check:
     @parametrized(Inequality)
-    def at_most(setting: Setting, held: Callable[..., int]) -> list[tuple[float, Bound]]:
+    def at_most(
+        setting: Setting, held: Callable[..., int]
+    ) -> list[tuple[float, Bound]]:
         d, m, rows = (setting.shapes[name] for name in ("d", "m", "rows"))
         return lines([(held(**setting.shapes) / (d * m + rows * m), 2.0)], SOURCE)
 
     def exactly(claimed: Callable[..., int]) -> Identity:
-        return Identity(lambda setting: np.array([_numbers_held(**setting.shapes) / claimed(**setting.shapes) - 1]))
+        return Identity(
+            lambda setting: np.array(
+                [_numbers_held(**setting.shapes) / claimed(**setting.shapes) - 1]
+            )
+        )
 
     covariance = at_most(lambda n, d, m, rows: d * m + m * m)
     each_point = exactly(lambda n, d, m, rows: d * m + rows * m + 2 * m + 9 + n)
     return Check(
         printed=Form(at_most(_numbers_held), SIZES),
-        corrected=Form(exactly(lambda n, d, m, rows: d * m + rows * m + 2 * m + 9), SIZES),
+        corrected=Form(
+            exactly(lambda n, d, m, rows: d * m + rows * m + 2 * m + 9), SIZES
+        ),
         controls=(
             Control("the covariance of the features", covariance, SIZES, "wrong cost"),
             Control("one number for each point", each_point, SIZES, "wrong cost"),
@@ -90,11 +111,16 @@ def _spent(n: int, d: int, m: int, rows: int, shrink_at: int) -> tuple[int, int]
         _, pca = _pca(key, d, m, rows, shrink_at)
         return pca.update(pca.init(), X)
 
-    mapped = flops.multiply_adds(lambda key, X: _pca(key, d, m, rows, shrink_at)[0](X), _key(), _points(n, d))
+    mapped = flops.multiply_adds(
+        lambda key, X: _pca(key, d, m, rows, shrink_at)[0](X), _key(), _points(n, d)
+    )
     # The loop over shrinks is counted once. How often it runs does not depend on the rows: the state sums the energy of
     # its buffer over all shrinks that it executes, and here that is 1 at each of them.
     once = flops.multiply_adds(update, _key(), _points(n, d)) - mapped
-    state = fd.update(fd.init(rows, 1, shrink_at=shrink_at), jnp.asarray(np.eye(n, 1, dtype=np.float32)))
+    state = fd.update(
+        fd.init(rows, 1, shrink_at=shrink_at),
+        jnp.asarray(np.eye(n, 1, dtype=np.float32)),
+    )
     return mapped, round(float(state.magnitude)) * once
 
 
@@ -110,15 +136,27 @@ def _training() -> Check:
         """Return the check that a shrink frees so many rows of l."""
         n, d, m, rows = (setting.shapes[name] for name in ("n", "d", "m", "rows"))
         mapped, sketched = _spent(n, d, m, rows, rows // 2)
-        claimed = math.ceil((n - rows) / freed(rows)) * (rows**2 + (rows // 2 - 1) * rows) * m
+        claimed = (
+            math.ceil((n - rows) / freed(rows)) * (rows**2 + (rows // 2 - 1) * rows) * m
+        )
         return np.array([mapped / (n * d * m) - 1, sketched / claimed - 1])
 
     return Check(
         printed=Form(at_most(every_row=False), SIZES),
         corrected=Form(exactly(lambda rows: rows // 2 + 1), SIZES),
         controls=(
-            Control("a decomposition at every row", at_most(every_row=True), SIZES[:1], "wrong cost"),
-            Control("l / 2 rows freed by a shrink", exactly(lambda rows: rows // 2), SIZES[:1], "n for n - 1"),
+            Control(
+                "a decomposition at every row",
+                at_most(every_row=True),
+                SIZES[:1],
+                "wrong cost",
+            ),
+            Control(
+                "l / 2 rows freed by a shrink",
+                exactly(lambda rows: rows // 2),
+                SIZES[:1],
+                "n for n - 1",
+            ),
         ),
     )
 
@@ -143,5 +181,9 @@ def _test_time() -> Check:
     onto_all = exactly(lambda m, rows: m)
     return Check(
         printed=Form(exactly(lambda m, rows: rows), SIZES),
-        controls=(Control("a projection onto all m directions", onto_all, SIZES, "wrong cost"),),
+        controls=(
+            Control(
+                "a projection onto all m directions", onto_all, SIZES, "wrong cost"
+            ),
+        ),
     )

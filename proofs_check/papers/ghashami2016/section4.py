@@ -20,7 +20,9 @@ def _reservoir() -> Check:
 
     def holds(target: Callable[[Setting], float]) -> Expectation:
         """Row i enters with probability c / i, independently of the others: the variance is sum c / i (1 - c / i)."""
-        return Expectation(trials.reservoir_updates, target, exact, moment=lambda setting: variance)
+        return Expectation(
+            trials.reservoir_updates, target, exact, moment=lambda setting: variance
+        )
 
     settings = (Setting(f"c={c}, n={n}", shapes={"size": c, "length": n}),)
     logarithm = holds(lambda setting: c * math.log(n))
@@ -45,16 +47,29 @@ def _crossover_frobenius() -> Check:
     def ratios(setting: Setting, first: bool = False) -> list[float]:
         """Return Nystrom's mean squares over those of RNCA at the same size."""
         G, doubled = setting.data["gram"], setting.data["doubled"]
-        return [loss / trials.features_mean_square(G, doubled, c) for c, loss in enumerate(_losses(G, first), 1)]
+        return [
+            loss / trials.features_mean_square(G, doubled, c)
+            for c, loss in enumerate(_losses(G, first), 1)
+        ]
 
     @parametrized(Inequality)
     def everywhere(setting: Setting, first: bool) -> list[tuple[float, Bound]]:
-        return lines([(ratio, 1.0) for ratio in ratios(setting, first)], "jaxkern, Theorem I of ghashami2016")
+        return lines(
+            [(ratio, 1.0) for ratio in ratios(setting, first)],
+            "jaxkern, Theorem I of ghashami2016",
+        )
 
     settings = clouds.small_grams()
     return Check(
         corrected=Form(everywhere(first=False), settings),
-        controls=(Control("the first points as landmarks", everywhere(first=True), settings, "wrong law"),),
+        controls=(
+            Control(
+                "the first points as landmarks",
+                everywhere(first=True),
+                settings,
+                "wrong law",
+            ),
+        ),
     )
 
 
@@ -64,12 +79,24 @@ def _nystrom_mean() -> Check:
         G, n = setting.data["gram"], len(setting.data["gram"])
         mean_square = float(np.sum(G**2)) / n**2
         return [
-            (loss / n**2, streaming.nystrom_frobenius_mean(mean_square=mean_square, num_landmarks=c))
+            (
+                loss / n**2,
+                streaming.nystrom_frobenius_mean(
+                    mean_square=mean_square, num_landmarks=c
+                ),
+            )
             for c, loss in enumerate(_losses(G, first), 1)
         ]
 
     settings = clouds.small_grams()
     return Check(
         corrected=Form(holds(first=False), settings),
-        controls=(Control("the first points as landmarks", holds(first=True), settings, "wrong law"),),
+        controls=(
+            Control(
+                "the first points as landmarks",
+                holds(first=True),
+                settings,
+                "wrong law",
+            ),
+        ),
     )

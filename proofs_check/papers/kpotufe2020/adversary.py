@@ -116,14 +116,21 @@ def _quadratic(functions: jax.Array, A: jax.Array) -> jax.Array:
 
 def _recheck(params: Found, *, form: str) -> Form:
     """The probability by quadrature, in the eigenvectors of Sigma."""
-    X, weights = params["points"] / math.exp(params["log_lengthscale"]), params["weights"] / params["weights"].sum()
+    X, weights = (
+        params["points"] / math.exp(params["log_lengthscale"]),
+        params["weights"] / params["weights"].sum(),
+    )
     K = np.exp(-np.sum((X[:, None] - X[None]) ** 2, axis=2) / 2)
     values, vectors = np.linalg.eigh(K)
     Phi = vectors * np.sqrt(np.maximum(values, 0))
     eigenvalues, axes = np.linalg.eigh(Phi.T @ (weights[:, None] * Phi))
     eigenvalues = np.maximum(eigenvalues, 0)
     f, g = (a @ Phi @ axes / np.linalg.norm(a @ Phi) for a in params["functions"])
-    tau, S, trace3 = math.exp(params["log_tau"]), float(eigenvalues[-1]), float(np.sum(eigenvalues**3))
+    tau, S, trace3 = (
+        math.exp(params["log_tau"]),
+        float(eigenvalues[-1]),
+        float(np.sum(eigenvalues**3)),
+    )
     rank = trace3 / S**3
     d = 1 if form == "printed" else math.ceil(max(4 * rank, tau))
     bound = sketching.inner_products(
@@ -131,10 +138,16 @@ def _recheck(params: Found, *, form: str) -> Form:
         as_printed=form == "printed",
     )  # fmt: skip
     if not bound.valid:
-        raise ValueError(f"the hypotheses of {bound.source} do not hold at tau = {tau}, d = {d}")
-    ff, gg, fg = (float(np.sum(eigenvalues**3 * a * b)) for a, b in ((f, f), (g, g), (f, g)))
+        raise ValueError(
+            f"the hypotheses of {bound.source} do not hold at tau = {tau}, d = {d}"
+        )
+    ff, gg, fg = (
+        float(np.sum(eigenvalues**3 * a * b)) for a, b in ((f, f), (g, g), (f, g))
+    )
     scale = math.sqrt(ff * gg)
-    log_probability = _log_tail(min(max(fg / scale, -1.0), 1.0), fg / scale + float(bound.value) / scale, d)
+    log_probability = _log_tail(
+        min(max(fg / scale, -1.0), 1.0), fg / scale + float(bound.value) / scale, d
+    )
     claimed = (math.log(5) if form == "printed" else math.log(3)) - tau
     statement = Exact(lambda setting: (log_probability, claimed))
     return Form(statement, (Setting(FOUND, numbers={"tau": tau, "d": float(d)}),), "")
@@ -164,11 +177,18 @@ def _enclosed(params: Found) -> tuple[Any, Any]:
     from flint import arb
 
     ball = enclosures.ball
-    X, weights = params["points"] / np.exp(params["log_lengthscale"]), params["weights"] / params["weights"].sum()
+    X, weights = (
+        params["points"] / np.exp(params["log_lengthscale"]),
+        params["weights"] / params["weights"].sum(),
+    )
     K = np.exp(-np.square(X[:, None] - X[None]).sum(axis=2) / 2)
     root = np.sqrt(weights)
     M, WK = root[:, None] * K * root, weights[:, None] * K
-    S, trace3, tau = enclosures.eigenvalues(M)[-1], np.trace(M @ M @ M), np.exp(params["log_tau"])
+    S, trace3, tau = (
+        enclosures.eigenvalues(M)[-1],
+        np.trace(M @ M @ M),
+        np.exp(params["log_tau"]),
+    )
     right = 3 * ball(str(C)) * S**3 * (np.sqrt(2 * trace3 / S**3) + np.sqrt(tau))
     f, g = params["functions"]
     unit = np.sqrt((f @ K @ f) * (g @ K @ g))
@@ -176,5 +196,8 @@ def _enclosed(params: Found) -> tuple[Any, Any]:
     rho, y = fg / np.sqrt(ff * gg), (fg + right * unit) / np.sqrt(ff * gg)
     steps = [ball(i) / 32 for i in range(1, 257)]
     normal = enclosures.normal_tail
-    tails = [normal(((2 * y + (1 - rho) * b**2) / (1 + rho)).sqrt()) * (-(b**2) / 2).exp() for b in steps]
+    tails = [
+        normal(((2 * y + (1 - rho) * b**2) / (1 + rho)).sqrt()) * (-(b**2) / 2).exp()
+        for b in steps
+    ]
     return (sum(tails) / 8 / (2 * arb.pi()).sqrt()).log(), ball(5).log() - tau

@@ -34,24 +34,38 @@ FEATURES = (2, 10)
 ANGLES = 180
 SEPARATED = 0.95
 SHOWN = 240
-COLUMNS = ("data", "d", "method", "draws that separate", "mean share", "least share", "largest share")
+COLUMNS = (
+    "data",
+    "d",
+    "method",
+    "draws that separate",
+    "mean share",
+    "least share",
+    "largest share",
+)
 
 Separations = Mapping[tuple[str, int, str], np.ndarray]
 
 
-def data(name: str, *, num_points: int = POINTS, seed: int = 0, dtype: Any = "float32") -> tuple[Any, np.ndarray]:
+def data(
+    name: str, *, num_points: int = POINTS, seed: int = 0, dtype: Any = "float32"
+) -> tuple[Any, np.ndarray]:
     """Return the points, (num_points, 2), and the labels, 0 or 1, of one of SETS.
 
     Raises ValueError for another name.
     """
     if name not in SETS:
         raise ValueError(f"data must be one of {', '.join(SETS)}, got {name!r}")
-    draw = problems.cluster_in_cluster if name == SETS[0] else problems.crescent_full_moon
+    draw = (
+        problems.cluster_in_cluster if name == SETS[0] else problems.crescent_full_moon
+    )
     problem = draw(jax.random.key(seed), num_points=num_points, dtype=dtype)
     return problem.points, np.asarray(problem.labels)
 
 
-def embed(key: Any, X: Any, *, method: str, n: int, d: int, width: Any = None) -> np.ndarray:
+def embed(
+    key: Any, X: Any, *, method: str, n: int, d: int, width: Any = None
+) -> np.ndarray:
     """Return X as `method`, one of METHODS, maps it from n landmarks, (N, d). Both methods take the same landmarks.
 
     width : sigma, by default the 25th percentile of all distances.
@@ -59,11 +73,19 @@ def embed(key: Any, X: Any, *, method: str, n: int, d: int, width: Any = None) -
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     key_landmarks, key_sketch = jax.random.split(key)
-    kernel = Gaussian.from_width(quantile_lengthscale(X, 0.25) if width is None else width)
+    kernel = Gaussian.from_width(
+        quantile_lengthscale(X, 0.25) if width is None else width
+    )
     points = landmarks.uniform(key_landmarks, X, num_landmarks=n)
     if method == "K-JL":
-        return np.asarray(features.kernel_jl(key_sketch, kernel, points, num_features=d, centered=True)(X))
-    return np.asarray(features.kernel_pca(kernel, points, num_components=d, normalized=False)(X))
+        return np.asarray(
+            features.kernel_jl(
+                key_sketch, kernel, points, num_features=d, centered=True
+            )(X)
+        )
+    return np.asarray(
+        features.kernel_pca(kernel, points, num_components=d, normalized=False)(X)
+    )
 
 
 def separation(Z: np.ndarray, labels: np.ndarray) -> float:
@@ -80,7 +102,9 @@ def separation(Z: np.ndarray, labels: np.ndarray) -> float:
     else:
         means = [Z[sides == side].mean(0) for side in (1, -1)]
         spread = sum(np.cov(Z[sides == side].T, bias=True) for side in (1, -1))
-        directions = np.linalg.lstsq(spread, means[0] - means[1], rcond=None)[0][:, None]
+        directions = np.linalg.lstsq(spread, means[0] - means[1], rcond=None)[0][
+            :, None
+        ]
     best = 0
     for scores in (Z @ directions).T:
         order = np.argsort(scores)
@@ -114,20 +138,37 @@ def figure1(
         for d in features:
             for method in METHODS:
                 maps = partial(embed, X=X, method=method, n=n, d=d, width=width)
-                shares = [separation(maps(jax.random.fold_in(key, i)), labels) for i in range(draws)]
+                shares = [
+                    separation(maps(jax.random.fold_in(key, i)), labels)
+                    for i in range(draws)
+                ]
                 separations[name, d, method] = np.asarray(shares)
     return separations
 
 
-def plot(pyplot: Any, *, num_points: int = POINTS, n: int = LANDMARKS, seed: int = 0, dtype: Any = "float32") -> Any:
+def plot(
+    pyplot: Any,
+    *,
+    num_points: int = POINTS,
+    n: int = LANDMARKS,
+    seed: int = 0,
+    dtype: Any = "float32",
+) -> Any:
     """Draw the points, three draws of Kernel JL and kernel PCA, for both sets; SHOWN of the points are drawn."""
     figure, axes = pyplot.subplots(2, 5, figsize=(12.5, 5))
     for row, name in zip(axes, SETS, strict=True):
         X, labels = data(name, num_points=num_points, seed=seed, dtype=dtype)
         panels = [(name, np.asarray(X))]
         for draw, method in ((0, "K-JL"), (1, "K-JL"), (2, "K-JL"), (0, "KPCA")):
-            Z = embed(jax.random.fold_in(_key(name, seed), draw), X, method=method, n=n, d=2)
-            panels.append((f"{method}, draw {draw + 1}: {separation(Z, labels):.3f}", Z / np.abs(Z).max()))
+            Z = embed(
+                jax.random.fold_in(_key(name, seed), draw), X, method=method, n=n, d=2
+            )
+            panels.append(
+                (
+                    f"{method}, draw {draw + 1}: {separation(Z, labels):.3f}",
+                    Z / np.abs(Z).max(),
+                )
+            )
         for axis, (title, points) in zip(row, panels, strict=True):
             for label, colour in ((0, "tab:orange"), (1, "tab:blue")):
                 # A few hundred points say as much as 5,000, in a twentieth of the file.
@@ -139,7 +180,9 @@ def plot(pyplot: Any, *, num_points: int = POINTS, n: int = LANDMARKS, seed: int
     return figure
 
 
-def result(separations: Separations, about: Mapping[str, Any], path: Path | None = None) -> figures.Result:
+def result(
+    separations: Separations, about: Mapping[str, Any], path: Path | None = None
+) -> figures.Result:
     """Return how often the sets are separated, and every share."""
     cells = [
         (
@@ -155,12 +198,23 @@ def result(separations: Separations, about: Mapping[str, Any], path: Path | None
         {"data": name, "d": d, "method": method, "shares": shares.tolist()}
         for (name, d, method), shares in separations.items()
     ]
-    table = figures.Table("kpotufe2020, Figure 1: share of points on the right side of a line", COLUMNS, cells)
-    return figures.Result([table], about, {"rows": rows}, [("--plot", path, partial(plot, **about))])
+    table = figures.Table(
+        "kpotufe2020, Figure 1: share of points on the right side of a line",
+        COLUMNS,
+        cells,
+    )
+    return figures.Result(
+        [table], about, {"rows": rows}, [("--plot", path, partial(plot, **about))]
+    )
 
 
 def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
-    about = {"num_points": options.points, "n": options.landmarks, "seed": options.seed, "dtype": options.dtype}
+    about = {
+        "num_points": options.points,
+        "n": options.landmarks,
+        "seed": options.seed,
+        "dtype": options.dtype,
+    }
     with figures.as_usage():
         separations = figure1(features=options.features, draws=options.draws, **about)
     return result(separations, about, options.plot)

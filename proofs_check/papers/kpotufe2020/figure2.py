@@ -62,14 +62,22 @@ def figure2(
     """
     points, truth, k, kernel = clusters(X, labels)
     for n, d in sizes:
-        checks.count("num_features", d, maximum=checks.count("num_landmarks", n, maximum=len(points)), limit="n")
+        checks.count(
+            "num_features",
+            d,
+            maximum=checks.count("num_landmarks", n, maximum=len(points)),
+            limit="n",
+        )
     numbers = jnp.arange(checks.count("repetitions", repetitions), dtype=jnp.uint32)
     indices = {}
     for n, d in dict.fromkeys(sizes):
         start = time.monotonic()
         run = partial(rand_indices, sizes=Sizes(k=k, n=n, d=d))
         indices[n, d] = {
-            method: np.asarray(run(method, jax.random.key(seed), numbers, kernel, points, truth), np.float64)
+            method: np.asarray(
+                run(method, jax.random.key(seed), numbers, kernel, points, truth),
+                np.float64,
+            )
             for method in KERNEL_METHODS
         }
         if progress is not None:
@@ -81,15 +89,30 @@ def plot(pyplot: Any, indices: Indices, *, n: int, d: int) -> Any:
     """Draw the Rand index against d at this n (left) and against n at this d (right)."""
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.8), sharey=True)
     panels = (
-        ("features d", f"n = {n}", [(pair[1], pair) for pair in indices if pair[0] == n]),
-        ("landmarks n", f"d = {d}", [(pair[0], pair) for pair in indices if pair[1] == d]),
+        (
+            "features d",
+            f"n = {n}",
+            [(pair[1], pair) for pair in indices if pair[0] == n],
+        ),
+        (
+            "landmarks n",
+            f"d = {d}",
+            [(pair[0], pair) for pair in indices if pair[1] == d],
+        ),
     )
     for axis, (label, title, pairs) in zip(axes, panels, strict=True):
         for method, marker in zip(KERNEL_METHODS, "os^", strict=True):
             rows = [indices[pair][method] for _, pair in sorted(pairs)]
             errors = [figures.deviation(row) for row in rows]
             x = [value for value, _ in sorted(pairs)]
-            axis.errorbar(x, [row.mean() for row in rows], yerr=errors, marker=marker, capsize=2, label=method)
+            axis.errorbar(
+                x,
+                [row.mean() for row in rows],
+                yerr=errors,
+                marker=marker,
+                capsize=2,
+                label=method,
+            )
         axis.set(xscale="log", xlabel=label, title=title)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("Rand index")
@@ -98,15 +121,26 @@ def plot(pyplot: Any, indices: Indices, *, n: int, d: int) -> Any:
     return figure
 
 
-def result(indices: Indices, about: Mapping[str, Any], path: Path | None = None) -> figures.Result:
+def result(
+    indices: Indices, about: Mapping[str, Any], path: Path | None = None
+) -> figures.Result:
     """Return mean and standard deviation for every size and method, and every index."""
 
     def cell(values: np.ndarray) -> str:
         return f"{values.mean():.3f} ± {figures.deviation(values):.3f}"
 
-    cells = [(str(n), str(d), *(cell(scores[m]) for m in KERNEL_METHODS)) for (n, d), scores in indices.items()]
+    cells = [
+        (str(n), str(d), *(cell(scores[m]) for m in KERNEL_METHODS))
+        for (n, d), scores in indices.items()
+    ]
     rows = [
-        {"n": n, "d": d, "method": method, "mean": float(values.mean()), "values": values.tolist()}
+        {
+            "n": n,
+            "d": d,
+            "method": method,
+            "mean": float(values.mean()),
+            "values": values.tolist(),
+        }
         for (n, d), scores in indices.items()
         for method, values in scores.items()
     ]
@@ -117,11 +151,22 @@ def result(indices: Indices, about: Mapping[str, Any], path: Path | None = None)
 
 
 def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
-    sizes = [(FIXED_LANDMARKS, d) for d in options.features] + [(n, FIXED_FEATURES) for n in options.landmarks]
+    sizes = [(FIXED_LANDMARKS, d) for d in options.features] + [
+        (n, FIXED_FEATURES) for n in options.landmarks
+    ]
     with figures.as_usage():
-        X, y = iot_sample(*read(options.data_dir / FILES["iot"]), per_device=options.per_device)
+        X, y = iot_sample(
+            *read(options.data_dir / FILES["iot"]), per_device=options.per_device
+        )
         X = standardise(X).astype(options.dtype)
-        indices = figure2(X, y, sizes, repetitions=options.repetitions, seed=options.seed, progress=say)
+        indices = figure2(
+            X,
+            y,
+            sizes,
+            repetitions=options.repetitions,
+            seed=options.seed,
+            progress=say,
+        )
     about = {"seed": options.seed, "dtype": options.dtype, "points": len(X)}
     return result(indices, about, options.plot)
 

@@ -40,7 +40,10 @@ class Mixture:
     @property
     def operator(self) -> np.ndarray:
         """Sigma, not centred."""
-        first, second = (C + np.outer(m, m) for C, m in zip(self.covariances, self.means, strict=True))
+        first, second = (
+            C + np.outer(m, m)
+            for C, m in zip(self.covariances, self.means, strict=True)
+        )
         return self.weight * first + (1 - self.weight) * second
 
     @property
@@ -65,7 +68,10 @@ class TwoGroups(Population):
         """The groups as the two laws of a mixture."""
         means, covariances = [], []
         for label in (0, 1):
-            features, weights = self.features[self.labels == label], self.weights[self.labels == label]
+            features, weights = (
+                self.features[self.labels == label],
+                self.weights[self.labels == label],
+            )
             means.append(np.average(features, axis=0, weights=weights))
             rows = features - means[-1]
             covariances.append(rows.T @ ((weights / weights.sum())[:, None] * rows))
@@ -77,7 +83,9 @@ class TwoGroups(Population):
         squares = self.features**2
         return float(np.max(squares[:, k:].sum(1) / squares.sum(1)))
 
-    def setting(self, numbers: dict[str, float], *, k: int = 1, tau: float = 3.0) -> Setting:
+    def setting(
+        self, numbers: dict[str, float], *, k: int = 1, tau: float = 3.0
+    ) -> Setting:
         """Return a setting with what the trials and the bounds of Section 5 need."""
         first, second = np.triu_indices(len(self.weights), 1)
         dtype = jax.dtypes.canonicalize_dtype(float)
@@ -95,27 +103,38 @@ class TwoGroups(Population):
             "sigma": self.mixture.sigma,
             "weight": self.mixture.weight,
             "mean_gap": float(np.sum(self.mixture.gap**2)),
-            **{name: getattr(self, name) for name in ("kappa", "op_norm", "trace", "trace3", "hs_norm")},
+            **{
+                name: getattr(self, name)
+                for name in ("kappa", "op_norm", "trace", "trace3", "hs_norm")
+            },
             "num_points": 1000.0,
             "eta": 1e-12,  # every atom meets Assumption 1, so that any eta > 0 will do
             "num_pairs": float(len(first)),
         }
-        label = f"{self.name}, k={k}, tau={tau:g}, " + ", ".join(f"{key}={v:g}" for key, v in numbers.items())
+        label = f"{self.name}, k={k}, tau={tau:g}, " + ", ".join(
+            f"{key}={v:g}" for key, v in numbers.items()
+        )
         return Setting(label, arrays, exact)
 
 
-def two_groups(name: str, rows: Any, weights: Any, labels: Any, *, centred: bool = True) -> TwoGroups:
+def two_groups(
+    name: str, rows: Any, weights: Any, labels: Any, *, centred: bool = True
+) -> TwoGroups:
     """Return the law of feature rows (p, r) with these probabilities, in coordinates in which Sigma is diagonal."""
     rows, weights = np.asarray(rows, float), np.asarray(weights, float)
     if centred:
         rows = rows - weights @ rows
     kernel = None  # the atoms are given by their features; no trial asks for the kernel
-    return TwoGroups(name, kernel, rows, weights, *diagonal(rows, weights), labels=np.asarray(labels))
+    return TwoGroups(
+        name, kernel, rows, weights, *diagonal(rows, weights), labels=np.asarray(labels)
+    )
 
 
 def four_atoms(b: float = 0.5, labels: tuple[int, ...] = (0, 0, 1, 1)) -> TwoGroups:
     """Return the linear kernel on (+-1, +-b), equally likely: centred, Sigma = diag(1, b^2)."""
-    rows = np.array([[1, b, 0, 0], [1, -b, 0, 0], [-1, b, 0, 0], [-1, -b, 0, 0]])  # 0 for the shape of the others
+    rows = np.array(
+        [[1, b, 0, 0], [1, -b, 0, 0], [-1, b, 0, 0], [-1, -b, 0, 0]]
+    )  # 0 for the shape of the others
     return two_groups(f"four atoms, b={b:g}", rows, np.full(4, 0.25), labels)
 
 

@@ -82,11 +82,15 @@ class Scope(shared.Scope):
                 label = f"{population.name}, tau={tau:g}"
                 static = dict(shapes)
                 if n is not None:
-                    numbers["n"] = float(math.ceil(n(population, tau) if callable(n) else n))
+                    numbers["n"] = float(
+                        math.ceil(n(population, tau) if callable(n) else n)
+                    )
                     label += f", n={numbers['n']:.4g}"
                 size = d if rows is None else rows
                 if size is not None:
-                    numbers["d"] = float(size(population, tau) if callable(size) else size)
+                    numbers["d"] = float(
+                        size(population, tau) if callable(size) else size
+                    )
                     label += f", d={numbers['d']:g}"
                 if rows is not None:
                     static["rows"] = int(numbers["d"])
@@ -95,10 +99,14 @@ class Scope(shared.Scope):
 
     def population_of(self, setting: Setting) -> Population:
         """Return the population of a setting."""
-        known = (p for group in ("populations", "centred") for p in getattr(self, group))
+        known = (
+            p for group in ("populations", "centred") for p in getattr(self, group)
+        )
         return next(p for p in known if p.arrays is setting.data)
 
-    def bound(self, formula: Callable[..., Bound], **options: Any) -> Callable[[Setting], Bound]:
+    def bound(
+        self, formula: Callable[..., Bound], **options: Any
+    ) -> Callable[[Setting], Bound]:
         """Return the bound of a setting: population quantities by name, n, d and tau from its numbers."""
         return shared.bound_of(formula, of=self.population_of, **options)
 
@@ -106,15 +114,21 @@ class Scope(shared.Scope):
         """Return the most that a difference of powers of covariance operators can be."""
         return lambda setting: self.population_of(setting).kappa ** power
 
-    def squared(self, statement: Statement, n: Size | float, rows: int | None = None) -> Control:
+    def squared(
+        self, statement: Statement, n: Size | float, rows: int | None = None
+    ) -> Control:
         """Return the control in which the trial compares with Sigma^2 in place of Sigma^3."""
         settings = self.at(n, rows=rows, populations=self.rough, target=2)
-        return Control("Sigma^2 in place of Sigma^3", statement, settings, "wrong power")
+        return Control(
+            "Sigma^2 in place of Sigma^3", statement, settings, "wrong power"
+        )
 
     def repeated(self, statement: Statement) -> Control:
         """Return the control in which 1024 rows are all the same one."""
         wide = controls.one_draw(self.at(None, rows=1024, populations=self.rough))
-        return Control("one direction repeated 1024 times", statement, wide, "reused key")
+        return Control(
+            "one direction repeated 1024 times", statement, wide, "reused key"
+        )
 
 
 def _literal(population: Population) -> Setting:
@@ -125,7 +139,9 @@ def _literal(population: Population) -> Setting:
     # Functions of the span of the landmarks and of points beside them.
     beside = landmarks + 0.1 * np.std(landmarks, axis=0)
     weights = real(rng.standard_normal((2 * count, FUNCTIONS)))
-    f = rkhs.Function(population.kernel, real(np.concatenate([landmarks, beside])), weights)
+    f = rkhs.Function(
+        population.kernel, real(np.concatenate([landmarks, beside])), weights
+    )
     arrays = {"kernel": population.kernel, "landmarks": real(landmarks), "f": f}
     return Setting(f"{population.name}, n={count}", arrays, {"d": 40.0}, {"rows": 40})
 
@@ -134,7 +150,9 @@ def _about_the_mean(population: Population) -> Population:
     around = population.features - population.weights @ population.features
     features, eigenvalues = populations.diagonal(around, population.weights)
     name = f"{population.name}, centred"
-    return dataclasses.replace(population, name=name, features=features, eigenvalues=eigenvalues)
+    return dataclasses.replace(
+        population, name=name, features=features, eigenvalues=eigenvalues
+    )
 
 
 def lemma_n(p: Population, tau: float) -> float:

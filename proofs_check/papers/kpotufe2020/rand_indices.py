@@ -34,20 +34,29 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     if not np.isfinite(X).all():
         raise DataError(f"{path}: X holds entries that are NaN or infinite")
     if y.shape != X.shape[:1] or y.dtype.kind not in "iu":
-        raise DataError(f"{path}: y must be {len(X)} integers, one label for each row of X, got {y.dtype} {y.shape}")
+        raise DataError(
+            f"{path}: y must be {len(X)} integers, one label for each row of X, got {y.dtype} {y.shape}"
+        )
     return X.astype(np.float64), y
 
 
-def iot_sample(X: Any, y: Any, *, per_device: int = IOT_PER_DEVICE) -> tuple[np.ndarray, np.ndarray]:
+def iot_sample(
+    X: Any, y: Any, *, per_device: int = IOT_PER_DEVICE
+) -> tuple[np.ndarray, np.ndarray]:
     """Return `per_device` rows (or as many as there are) of each of IOT_DEVICES, (N, dim) and (N,).
 
     The rows are chosen once for all. Raises ValueError if a device has no row.
     """
     rng = np.random.default_rng(0)
-    parts = [rng.permutation(np.flatnonzero(np.asarray(y) == device))[:per_device] for device in IOT_DEVICES]
+    parts = [
+        rng.permutation(np.flatnonzero(np.asarray(y) == device))[:per_device]
+        for device in IOT_DEVICES
+    ]
     if not all(len(part) for part in parts):
         there = sorted(set(np.asarray(y).tolist()))
-        raise ValueError(f"y must hold every one of the devices {IOT_DEVICES}, got {there}")
+        raise ValueError(
+            f"y must hold every one of the devices {IOT_DEVICES}, got {there}"
+        )
     rows = np.concatenate(parts)
     return np.asarray(X)[rows], np.asarray(y)[rows]
 
@@ -75,9 +84,16 @@ def clusters(X: Any, labels: Any, width: Any = None) -> Clusters:
     Raises ValueError where they do not fit.
     """
     X = checks.matrix("X", X, min_rows=2)
-    classes, numbered = np.unique(np.asarray(checks.labels("labels", labels, size=X.shape[0])), return_inverse=True)
-    kernel = Gaussian.from_width(quantile_lengthscale(X, 0.25) if width is None else width)
-    return Clusters(X, jnp.asarray(numbered.reshape(-1), jnp.int32), len(classes), kernel)
+    classes, numbered = np.unique(
+        np.asarray(checks.labels("labels", labels, size=X.shape[0])),
+        return_inverse=True,
+    )
+    kernel = Gaussian.from_width(
+        quantile_lengthscale(X, 0.25) if width is None else width
+    )
+    return Clusters(
+        X, jnp.asarray(numbered.reshape(-1), jnp.int32), len(classes), kernel
+    )
 
 
 class Sizes(NamedTuple):
@@ -89,15 +105,36 @@ class Sizes(NamedTuple):
 
 
 def rand_indices(
-    method: str, key: Any, numbers: jax.Array, kernel: Any, X: jax.Array, truth: jax.Array, *, sizes: Sizes
+    method: str,
+    key: Any,
+    numbers: jax.Array,
+    kernel: Any,
+    X: jax.Array,
+    truth: jax.Array,
+    *,
+    sizes: Sizes,
 ) -> jax.Array:
     """Return the Rand indices of the repetitions with these numbers, (batch,)."""
-    Z = X if method == "k-means" else embeddings(key, numbers, kernel, X, method=method, sizes=sizes)
-    return _scores(key, numbers, Z, truth, number_of_method=METHODS.index(method), k=sizes.k)
+    Z = (
+        X
+        if method == "k-means"
+        else embeddings(key, numbers, kernel, X, method=method, sizes=sizes)
+    )
+    return _scores(
+        key, numbers, Z, truth, number_of_method=METHODS.index(method), k=sizes.k
+    )
 
 
 @partial(jax.jit, static_argnames=("method", "sizes"))
-def embeddings(key: Any, numbers: jax.Array, kernel: Any, X: jax.Array, *, method: str, sizes: Sizes) -> jax.Array:
+def embeddings(
+    key: Any,
+    numbers: jax.Array,
+    kernel: Any,
+    X: jax.Array,
+    *,
+    method: str,
+    sizes: Sizes,
+) -> jax.Array:
     """Return the points as the repetitions with these numbers embed them, (batch, N, d)."""
 
     def one(number: jax.Array) -> jax.Array:
@@ -106,22 +143,39 @@ def embeddings(key: Any, numbers: jax.Array, kernel: Any, X: jax.Array, *, metho
         if method == "K-k-means":
             return features.nystrom(kernel, points, rank=sizes.d)(X)
         if method == "KPCA":
-            return features.kernel_pca(kernel, points, num_components=sizes.d, normalized=False)(X)
-        return features.kernel_jl(key_sketch, kernel, points, num_features=sizes.d, centered=True)(X)
+            return features.kernel_pca(
+                kernel, points, num_components=sizes.d, normalized=False
+            )(X)
+        return features.kernel_jl(
+            key_sketch, kernel, points, num_features=sizes.d, centered=True
+        )(X)
 
     return jax.vmap(one)(numbers)
 
 
 @partial(jax.jit, static_argnames="k")
 def _scores(
-    key: Any, numbers: jax.Array, Z: jax.Array, truth: jax.Array, *, number_of_method: int, k: int
+    key: Any,
+    numbers: jax.Array,
+    Z: jax.Array,
+    truth: jax.Array,
+    *,
+    number_of_method: int,
+    k: int,
 ) -> jax.Array:
     def one(number: jax.Array, Z: jax.Array) -> jax.Array:
         key_clustering = jax.random.fold_in(_keys(key, number)[2], number_of_method)
         # k-means does not depend on the scale, but float32 does on a very small one.
         spread = jnp.sqrt(jnp.sum(jnp.var(Z, axis=0)))
         Z = Z / jnp.where(spread > 0, spread, 1)
-        fit = kmeans(key_clustering, Z, k, max_iterations=MAX_ITERATIONS, tolerance=0.0, num_candidates=1)
+        fit = kmeans(
+            key_clustering,
+            Z,
+            k,
+            max_iterations=MAX_ITERATIONS,
+            tolerance=0.0,
+            num_candidates=1,
+        )
         return rand_index(truth, fit.labels)
 
     def in_turn(numbers: jax.Array, Z: jax.Array) -> jax.Array:

@@ -23,7 +23,9 @@ PAGE = "docs/theory/regression.md"
 ROWS, LANDMARKS, COLUMNS = 14, 4, 2
 _exp = np.frompyfunc(Decimal.exp, 1, 1)
 _root = np.frompyfunc(lambda value: max(value, Decimal(0)).sqrt(), 1, 1)
-_exact = np.frompyfunc(lambda value: Decimal(float(value)), 1, 1)  # every float is a decimal fraction
+_exact = np.frompyfunc(
+    lambda value: Decimal(float(value)), 1, 1
+)  # every float is a decimal fraction
 KERNELS: dict[str, tuple[Any, Any]] = {
     "Gaussian": (kernels.Gaussian(1.0), lambda x, y: _exp(-((x - y) ** 2).sum(-1) / 2)),
     "Laplacian": (kernels.Laplacian(2.0), lambda x, y: _exp(-abs(x - y).sum(-1) / 2)),
@@ -51,7 +53,9 @@ class _Exact:
     def __init__(self, name: str, share: float, *given: np.ndarray) -> None:
         self.name, self.share, self.given = name, share, tuple(map(real, given))
         self._fits: dict[float, list[Ridge]] = {}
-        self._cases: dict[bytes, list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]] = {}
+        self._cases: dict[
+            bytes, list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]
+        ] = {}
 
     @functools.cached_property
     def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -91,7 +95,9 @@ class _Exact:
     def norm(self, v: np.ndarray) -> Any:
         return _root(v @ self.K @ v)
 
-    def cases(self, key: jax.Array) -> list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]:
+    def cases(
+        self, key: jax.Array
+    ) -> list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]:
         """Return residuals rho, with (K + lambda)^{-1} rho and vectors z.
 
         A random one, one where Theorem 1 is sharp for eigenvalues near lambda, and one of a single row. As z none,
@@ -101,19 +107,42 @@ class _Exact:
         if (found := self._cases.get(place)) is not None:
             return found
         found, (values, vectors) = [], self.spectrum
-        near = vectors[:, np.argmin(abs(np.log(np.maximum(values, 1e-300) / self.scalar)))]
-        for rho in map(_exact, (rng_of(key).standard_normal(len(near)), near, np.eye(len(near))[0])):
+        near = vectors[
+            :, np.argmin(abs(np.log(np.maximum(values, 1e-300) / self.scalar)))
+        ]
+        for rho in map(
+            _exact, (rng_of(key).standard_normal(len(near)), near, np.eye(len(near))[0])
+        ):
             z, solved = rho / self.lam, _solve(self.shifted, rho[:, None])[:, 0]
             best = (rho @ z) / (z @ self.K @ z + self.lam * (z @ z))
-            found.append((rho, solved, [0 * z, z, best * z, solved, _exact([float(f"{v:.1e}") for v in solved])]))
+            found.append(
+                (
+                    rho,
+                    solved,
+                    [
+                        0 * z,
+                        z,
+                        best * z,
+                        solved,
+                        _exact([float(f"{v:.1e}") for v in solved]),
+                    ],
+                )
+            )
         return self._cases.setdefault(place, found)
 
     def fit(self, times: float = 1.0) -> list[Ridge]:
         """Return what the library finds, by landmarks and to a tolerance."""
         if times not in self._fits:
             start = jax.random.key(7), KERNELS[self.name][0], *self.given[:2]
-            options: Any = {"weights": self.given[2], "regularization": times * self.scalar, "num_landmarks": LANDMARKS}
-            self._fits[times] = [ridge(*start, **options), ridge_to(*start, tolerance=1e-3, max_products=40, **options)]
+            options: Any = {
+                "weights": self.given[2],
+                "regularization": times * self.scalar,
+                "num_landmarks": LANDMARKS,
+            }
+            self._fits[times] = [
+                ridge(*start, **options),
+                ridge_to(*start, tolerance=1e-3, max_products=40, **options),
+            ]
         return self._fits[times]
 
 
@@ -124,13 +153,26 @@ def _ratios(sides: Callable[..., Any]) -> Callable[..., Inequality]:
     @functools.wraps(sides)
     def wrapped(*args: Any, **options: Any) -> list[tuple[float, Bound]]:
         with decimal.localcontext(prec=50, traps=[]):
-            return lines(((left / Decimal(right), 1.0) for left, right in sides(*args, **options) if left), PAGE)
+            return lines(
+                (
+                    (left / Decimal(right), 1.0)
+                    for left, right in sides(*args, **options)
+                    if left
+                ),
+                PAGE,
+            )
 
     return wrapped
 
 
 @_ratios
-def _distance(key: jax.Array, setting: Setting, half: float = 2, power: float = 0.5, times: float = 1) -> Any:
+def _distance(
+    key: jax.Array,
+    setting: Setting,
+    half: float = 2,
+    power: float = 0.5,
+    times: float = 1,
+) -> Any:
     """Theorem 1, both ways, of residuals and vectors z; and the library's bounds of its own solutions."""
     at: _Exact = setting.data
     rows, roots, _ = at.rows
@@ -151,27 +193,45 @@ def _distance(key: jax.Array, setting: Setting, half: float = 2, power: float = 
 
 
 @_ratios
-def _pointwise(key: jax.Array, setting: Setting, power: int = 1, ridged: bool = True, own: bool = True) -> Any:
+def _pointwise(
+    key: jax.Array,
+    setting: Setting,
+    power: int = 1,
+    ridged: bool = True,
+    own: bool = True,
+) -> Any:
     """Theorem 2 at rows and elsewhere, by all rows and by some; and the library's bounds of what it predicts."""
     at: _Exact = setting.data
     every, all_roots, _ = at.rows
-    X = np.concatenate([every[:2], every[:3] + rng_of(key).standard_normal(every[:3].shape).astype(every.dtype)])
+    X = np.concatenate(
+        [
+            every[:2],
+            every[:3]
+            + rng_of(key).standard_normal(every[:3].shape).astype(every.dtype),
+        ]
+    )
     widths, sections = [], at.gram(X, every) * all_roots
     for some in (slice(None), slice(0, None, 3)):
         points, roots = (every[some], all_roots[some]) if own else (X, 1)
         k, K = at.gram(X, points) * roots, (at.gram(points, points) * roots).T * roots
         q = _solve(K + at.lam * np.eye(len(K), dtype=int), k.T).T
-        squares = np.diagonal(at.gram(X, X)) - (q * (2 * k - q @ K - ridged * at.lam * q)).sum(1)
+        squares = np.diagonal(at.gram(X, X)) - (
+            q * (2 * k - q @ K - ridged * at.lam * q)
+        ).sum(1)
         widths.append(_root(squares) ** power)
     for rho, solved, guesses in at.cases(key):
         found = abs(sections @ solved)
         for z in guesses:
             left = rho - at.lam * z
             radius = _root(z @ at.K @ z + left @ left / at.lam)
-            yield from zip(np.tile(found, 2), np.concatenate(widths) * radius, strict=True)
+            yield from zip(
+                np.tile(found, 2), np.concatenate(widths) * radius, strict=True
+            )
     for f in at.fit():
         found = abs(_exact(f(jnp.asarray(X))) - sections @ at.solution)
-        yield from zip(found.ravel(), _exact(f.bound_at(jnp.asarray(X))).ravel(), strict=True)
+        yield from zip(
+            found.ravel(), _exact(f.bound_at(jnp.asarray(X))).ravel(), strict=True
+        )
 
 
 @_ratios
@@ -188,7 +248,10 @@ def _head(setting: Setting, one: int = 1, share: float = 1, times: int = 1) -> A
             a = np.zeros(len(y), int) * y
             a[L] = times * _solve(C.T @ C + at.lam * W, (C.T @ y)[:, None])[:, 0]
             rho = y - at.shifted @ a
-            distance, gradient = at.norm(_solve(at.shifted, rho[:, None])[:, 0]), at.norm(rho) / at.lam
+            distance, gradient = (
+                at.norm(_solve(at.shifted, rho[:, None])[:, 0]),
+                at.norm(rho) / at.lam,
+            )
             yield from ((distance, gradient), (gradient, factor * distance))
 
 
@@ -197,7 +260,11 @@ def _check(statement: Inequality, *controls: tuple[str, Inequality, str]) -> Che
     settings: tuple[Setting, ...] = ()
     for seed, share in enumerate(SHARES):
         rng = np.random.default_rng(seed)
-        X, y, w = rng.standard_normal((ROWS, 3)), rng.standard_normal((ROWS, COLUMNS)), np.ones(ROWS)
+        X, y, w = (
+            rng.standard_normal((ROWS, 3)),
+            rng.standard_normal((ROWS, COLUMNS)),
+            np.ones(ROWS),
+        )
         if twice := seed % 2 == 0:
             X[ROWS // 2 :] = X[: ROWS // 2]
         if weighted := 1 < seed < 4:
@@ -206,7 +273,9 @@ def _check(statement: Inequality, *controls: tuple[str, Inequality, str]) -> Che
         kernel = list(KERNELS)[seed % 3]
         name = f"{kernel}, lambda {share:g} of the largest eigenvalue{words}"
         settings += (Setting(name, _Exact(kernel, share, X, y, w), {"share": share}),)
-    wrong = tuple(Control(name, sabotaged, settings, kind) for name, sabotaged, kind in controls)
+    wrong = tuple(
+        Control(name, sabotaged, settings, kind) for name, sabotaged, kind in controls
+    )
     return Check(corrected=Form(statement, settings), controls=wrong)
 
 

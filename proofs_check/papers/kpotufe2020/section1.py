@@ -22,20 +22,28 @@ from proofs_check.papers.shared import lines, listed, parametrized
 
 
 @jax.jit
-def _library(key: jax.Array, kernel: Any, landmarks: jax.Array, f: rkhs.Function) -> tuple[jax.Array, dict[int, Any]]:
+def _library(
+    key: jax.Array, kernel: Any, landmarks: jax.Array, f: rkhs.Function
+) -> tuple[jax.Array, dict[int, Any]]:
     """Return the images of functions, and <f, Sigma_n^power f> for the powers 1 and 3."""
-    phi = features.kernel_jl(key, kernel, landmarks, num_features=2 * landmarks.shape[0])
+    phi = features.kernel_jl(
+        key, kernel, landmarks, num_features=2 * landmarks.shape[0]
+    )
     sigma = rkhs.Covariance(kernel, landmarks)
     return phi.embed(f), {power: sigma.inner(f, f, power=power) for power in (1, 3)}
 
 
 def _eq1(scope: Scope) -> Check:
     @parametrized(Identity)
-    def holds(key: jax.Array, setting: Setting, power: int = 3, extra: int = 0) -> np.ndarray:
+    def holds(
+        key: jax.Array, setting: Setting, power: int = 3, extra: int = 0
+    ) -> np.ndarray:
         """All products of three functions: what the library draws is linear in Z, whose second moments are known."""
         kernel, landmarks, f = (setting.data[k] for k in ("kernel", "landmarks", "f"))
         n, (images, products) = landmarks.shape[0], _library(key, kernel, landmarks, f)
-        mean, apart = trials.mean_product(trials.normals(key, 2 * n, n, landmarks.dtype), np.asarray(images).T)
+        mean, apart = trials.mean_product(
+            trials.normals(key, 2 * n, n, landmarks.dtype), np.asarray(images).T
+        )
         exact = np.asarray(products[power])
         error = (1 + extra / (2 * n)) * mean - exact
         return np.concatenate([error.ravel() / np.abs(exact).max(), apart.ravel()])
@@ -43,8 +51,15 @@ def _eq1(scope: Scope) -> Check:
     return Check(
         printed=Form(holds(), scope.literals),
         controls=(
-            Control("Z in place of Z K / n", holds(power=1), scope.literals, "wrong operator"),
-            Control("1 / (d - 1) for 1 / d", holds(extra=1), scope.literals, "n for n - 1"),
+            Control(
+                "Z in place of Z K / n",
+                holds(power=1),
+                scope.literals,
+                "wrong operator",
+            ),
+            Control(
+                "1 / (d - 1) for 1 / d", holds(extra=1), scope.literals, "n for n - 1"
+            ),
         ),
     )
 
@@ -55,18 +70,32 @@ def _mean_cube() -> Check:
         """The mean of <f, Sigma_n^3 f> over all counts of the atoms, in units of <f, Sigma^3 f>."""
         law: Population = setting.data
         n, f = int(setting.numbers["n"]), np.asarray(law.arrays["f"], float)
-        counts = np.indices((n + 1,) * (len(law.weights) - 1)).reshape(len(law.weights) - 1, -1).T
+        counts = (
+            np.indices((n + 1,) * (len(law.weights) - 1))
+            .reshape(len(law.weights) - 1, -1)
+            .T
+        )
         counts = np.column_stack([n - counts.sum(1), counts])[counts.sum(1) <= n]
-        image = np.einsum("cp,pr->cr", counts / n * (law.features @ f), law.features)  # Sigma_n f
+        image = np.einsum(
+            "cp,pr->cr", counts / n * (law.features @ f), law.features
+        )  # Sigma_n f
         cubes = np.einsum("cp,cp->c", counts / n, (image @ law.features.T) ** 2)
         found = stats.multinomial.pmf(counts, n, law.weights) @ cubes
         cubed = float(law.eigenvalues**3 @ f**2)
-        return np.array([found - (trials.mean_cube(law, f, n) if biased else cubed)]) / cubed
+        return (
+            np.array([found - (trials.mean_cube(law, f, n) if biased else cubed)])
+            / cubed
+        )
 
-    sizes = ((laws.two_atoms(0.7), 3e2), (laws.two_atoms(0.7), 1.0), (laws.two_clusters(), 24.0))
+    sizes = (
+        (laws.two_atoms(0.7), 3e2),
+        (laws.two_atoms(0.7), 1.0),
+        (laws.two_clusters(), 24.0),
+    )
     settings = tuple(Setting(f"{law.name}, n={n:g}", law, {"n": n}) for law, n in sizes)
     return Check(
-        corrected=Form(holds(), settings), controls=(Control("no bias", holds(False), settings[:1], "term left out"),)
+        corrected=Form(holds(), settings),
+        controls=(Control("no bias", holds(False), settings[:1], "term left out"),),
     )
 
 
@@ -83,18 +112,37 @@ def _mean_square(n: float, d: float, w: float) -> float:
 
 def _rate() -> Check:
     @parametrized(Inequality)
-    def falls(setting: Setting, size: Callable[[float, float], float]) -> list[tuple[float, Bound]]:
+    def falls(
+        setting: Setting, size: Callable[[float, float], float]
+    ) -> list[tuple[float, Bound]]:
         """The root of the mean square, over 3 kappa^3 = 3 times the rate: it bounds the mean of the norm."""
         n, d = (setting.numbers[k] for k in ("n", "d"))
-        return lines([(math.sqrt(_mean_square(n, d, 0.7)) / size(n, d), 3.0)], "kpotufe2020, the rate")
+        return lines(
+            [(math.sqrt(_mean_square(n, d, 0.7)) / size(n, d), 3.0)],
+            "kpotufe2020, the rate",
+        )
 
-    rows = [row for least in (1e2, 1e3) for row in ((least, least**2), (least**2, least), (least, least))]
+    rows = [
+        row
+        for least in (1e2, 1e3)
+        for row in ((least, least**2), (least**2, least), (least, least))
+    ]
     sizes = listed("two orthonormal atoms, n={n:g}, d={d:g}", "n d", rows)
     return Check(
         printed=Form(falls(lambda n, d: n**-0.5 + d**-0.5), sizes),
         controls=(
-            Control("a rate of 1/n + 1/d", falls(lambda n, d: 1 / n + 1 / d), sizes, "wrong power"),
-            Control("a rate of (n d)^(-1/4)", falls(lambda n, d: (n * d) ** -0.25), sizes, "wrong power"),
+            Control(
+                "a rate of 1/n + 1/d",
+                falls(lambda n, d: 1 / n + 1 / d),
+                sizes,
+                "wrong power",
+            ),
+            Control(
+                "a rate of (n d)^(-1/4)",
+                falls(lambda n, d: (n * d) ** -0.25),
+                sizes,
+                "wrong power",
+            ),
         ),
     )
 
@@ -105,26 +153,39 @@ def _cost() -> Check:
 
     def counted(n: int, d: int, points: int) -> float:
         dtype = jax.dtypes.canonicalize_dtype(float)
-        landmarks, X = jax.ShapeDtypeStruct((n, 3), dtype), jax.ShapeDtypeStruct((points, 3), dtype)
+        landmarks, X = (
+            jax.ShapeDtypeStruct((n, 3), dtype),
+            jax.ShapeDtypeStruct((points, 3), dtype),
+        )
         key = jax.eval_shape(lambda: jax.random.key(0))
 
-        def fit_and_map(key: jax.Array, landmarks: jax.Array, X: jax.Array) -> jax.Array:
+        def fit_and_map(
+            key: jax.Array, landmarks: jax.Array, X: jax.Array
+        ) -> jax.Array:
             return features.kernel_jl(key, kernel, landmarks, num_features=d)(X)
 
         # The offset of the centred map, Z K 1 / n, costs d n in either case.
         return float(flops.multiply_adds(fit_and_map, key, landmarks, X) - d * n)
 
     @parametrized(Identity)
-    def costs(setting: Setting, claimed: Callable[[int, int, int], float]) -> np.ndarray:
+    def costs(
+        setting: Setting, claimed: Callable[[int, int, int], float]
+    ) -> np.ndarray:
         n, d, points = (int(setting.numbers[k]) for k in ("n", "d", "N"))
         return np.asarray([abs(counted(n, d, points) / claimed(n, d, points) - 1)])
 
     # Sizes that split into equal tiles: a padded last one costs a little more.
-    settings = listed("n={n}, d={d}, N={N}", "n d N", ((200, 20, 1_000), (256, 120, 12_288), (400, 10, 131_000)))
+    settings = listed(
+        "n={n}, d={d}, N={N}",
+        "n d N",
+        ((200, 20, 1_000), (256, 120, 12_288), (400, 10, 131_000)),
+    )
     cubic = costs(lambda n, d, N: n**3 + N * d * n)
     return Check(
         printed=Form(costs(lambda n, d, N: d * n**2 + N * d * n), settings),
-        controls=(Control("an eigen-decomposition of n^3", cubic, settings, "wrong cost"),),
+        controls=(
+            Control("an eigen-decomposition of n^3", cubic, settings, "wrong cost"),
+        ),
     )
 
 
@@ -133,11 +194,17 @@ def _worst_case(scope: Scope) -> Check:
     def cubed(setting: Setting, power: int) -> np.ndarray:
         population = scope.population_of(setting)
         # Sigma from the atoms, not from the eigenvalues that are claimed.
-        sigma = population.features.T @ (population.weights[:, None] * population.features)
+        sigma = population.features.T @ (
+            population.weights[:, None] * population.features
+        )
         weighted = np.diag(np.linalg.matrix_power(sigma, power))
         return np.abs(weighted - population.eigenvalues**3) / population.op_norm**3
 
     return Check(
         printed=Form(cubed(3), scope.each),
-        controls=(Control("Sigma^2 in place of Sigma^3", cubed(2), scope.varying, "wrong power"),),
+        controls=(
+            Control(
+                "Sigma^2 in place of Sigma^3", cubed(2), scope.varying, "wrong power"
+            ),
+        ),
     )

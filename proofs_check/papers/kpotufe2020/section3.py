@@ -13,7 +13,15 @@ from scipy import stats
 from jaxkern import features, kernels, rkhs
 from jaxkern.gram import gram
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Exact, Expectation, Form, Identity, Setting
+from proofs_check.claim import (
+    Check,
+    Control,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Setting,
+)
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope
@@ -21,12 +29,18 @@ from proofs_check.papers.shared import grid, parametrized, real
 
 
 @jax.jit
-def _theta(key: jax.Array, kernel: Any, landmarks: jax.Array, f: rkhs.Function) -> tuple[jax.Array, ...]:
+def _theta(
+    key: jax.Array, kernel: Any, landmarks: jax.Array, f: rkhs.Function
+) -> tuple[jax.Array, ...]:
     """Return Theta f, <f, Sigma^3 f>, and <f, Theta* images> for the images of the first function."""
     sigma = rkhs.Covariance(kernel, landmarks)
     theta = rkhs.RandomProjection(key, sigma, num_features=2 * landmarks.shape[0])
     images = theta(f)
-    return images, rkhs.inner(f, sigma(f, power=3)), rkhs.inner(f, theta.adjoint(images[0]))[0]
+    return (
+        images,
+        rkhs.inner(f, sigma(f, power=3)),
+        rkhs.inner(f, theta.adjoint(images[0]))[0],
+    )
 
 
 def _eq2(scope: Scope) -> Check:
@@ -34,22 +48,35 @@ def _eq2(scope: Scope) -> Check:
     def holds(key: jax.Array, setting: Setting, extra: int = 0) -> np.ndarray:
         """Theta f is linear in standard normal numbers, with the mean products <f, Sigma^3 f>: so it has that law."""
         kernel, landmarks, f = (setting.data[k] for k in ("kernel", "landmarks", "f"))
-        n, (images, exact, product) = landmarks.shape[0], map(np.asarray, _theta(key, kernel, landmarks, f))
-        mean, apart = trials.mean_product(trials.normals(key, 2 * n, n, landmarks.dtype), images.T)
+        n, (images, exact, product) = (
+            landmarks.shape[0],
+            map(np.asarray, _theta(key, kernel, landmarks, f)),
+        )
+        mean, apart = trials.mean_product(
+            trials.normals(key, 2 * n, n, landmarks.dtype), images.T
+        )
         error = (1 + extra / (2 * n)) * mean - exact
         back = product / np.sum(images[0] ** 2) - 1
-        return np.concatenate([error.ravel() / np.abs(exact).max(), apart.ravel(), np.ravel(back)])
+        return np.concatenate(
+            [error.ravel() / np.abs(exact).max(), apart.ravel(), np.ravel(back)]
+        )
 
     return Check(
         printed=Form(holds(), scope.literals),
-        controls=(Control("1 / (d - 1) for 1 / d", holds(extra=1), scope.literals, "n for n - 1"),),
+        controls=(
+            Control(
+                "1 / (d - 1) for 1 / d", holds(extra=1), scope.literals, "n for n - 1"
+            ),
+        ),
     )
 
 
 def _no_identity() -> Check:
     """Chernoff: P(chi2_r <= B) <= exp(-(B/r - 1 - log(B/r)) r / 2) for B < r."""
 
-    def probability(setting: Setting, degrees: float | None = None) -> tuple[float, float]:
+    def probability(
+        setting: Setting, degrees: float | None = None
+    ) -> tuple[float, float]:
         r, B = setting.numbers["r"], setting.numbers["B"]
         log_small = stats.chi2.logcdf(B, r if degrees is None else degrees)
         return float(log_small), -(B / r - 1 - math.log(B / r)) * r / 2
@@ -58,44 +85,74 @@ def _no_identity() -> Check:
     rank_one = Exact(lambda setting: probability(setting, 1.0))
     return Check(
         printed=Form(Exact(probability), settings),
-        controls=(Control("a covariance of rank one", rank_one, settings, "wrong operator"),),
+        controls=(
+            Control("a covariance of rank one", rank_one, settings, "wrong operator"),
+        ),
     )
 
 
-def sampled_product(key: jax.Array, population: Mapping[str, jax.Array], numbers: Any) -> jax.Array:
+def sampled_product(
+    key: jax.Array, population: Mapping[str, jax.Array], numbers: Any
+) -> jax.Array:
     """n times the squared errors of (3), summed over the u with u f = 1{x} / rho{x}^(1/2), x an atom: Pearson's sum."""
     weights = population["weights"]
-    return numbers["n"] * jnp.sum((op.shares(key, population, numbers["n"]) - weights) ** 2 / weights)
+    return numbers["n"] * jnp.sum(
+        (op.shares(key, population, numbers["n"]) - weights) ** 2 / weights
+    )
 
 
 def _eq3(scope: Scope) -> Check:
-    def residual(adjoint: Callable[[rkhs.SamplingOperator, jax.Array], jax.Array]) -> Identity:
+    def residual(
+        adjoint: Callable[[rkhs.SamplingOperator, jax.Array], jax.Array],
+    ) -> Identity:
         @jax.jit
-        def errors(key: jax.Array, kernel: Any, points: jax.Array, weights: jax.Array) -> list[jax.Array]:
+        def errors(
+            key: jax.Array, kernel: Any, points: jax.Array, weights: jax.Array
+        ) -> list[jax.Array]:
             key_u, key_f, key_beta = jax.random.split(key, 3)
             dtype = points.dtype
-            u, f = (rkhs.Function(kernel, points, jax.random.normal(k, (len(points),), dtype)) for k in (key_u, key_f))
+            u, f = (
+                rkhs.Function(
+                    kernel, points, jax.random.normal(k, (len(points),), dtype)
+                )
+                for k in (key_u, key_f)
+            )
             integral = jnp.sum(weights * u(points) * f(points))
             # Sigma u = sum w_i u(x_i) K(., x_i), an integral that is a finite sum here.
             applied = rkhs.inner(rkhs.Function(kernel, points, weights * u(points)), f)
             size = jnp.sum(weights * jnp.abs(u(points) * f(points)))
             sample = rkhs.SamplingOperator(kernel, points[:10])
             beta = jax.random.normal(key_beta, (10,), dtype)
-            left, right = jnp.vdot(sample(f), beta), rkhs.inner(sample.adjoint(adjoint(sample, beta)), f)
+            left, right = (
+                jnp.vdot(sample(f), beta),
+                rkhs.inner(sample.adjoint(adjoint(sample, beta)), f),
+            )
             scale = jnp.sum(jnp.abs(sample(f) * beta))
             return [jnp.abs(integral - applied) / size, jnp.abs(left - right) / scale]
 
         def check(key: jax.Array, setting: Setting) -> np.ndarray:
             """<Sigma u, f> = int f u drho on all atoms, and <S f, beta> = <f, S* beta> on a few."""
             population = scope.population_of(setting)
-            return np.asarray(errors(key, population.kernel, real(population.points), real(population.weights)))
+            return np.asarray(
+                errors(
+                    key,
+                    population.kernel,
+                    real(population.points),
+                    real(population.weights),
+                )
+            )
 
         return Identity(check)
 
     # A table of the user's may have thousands of atoms, which an exact sum over all pairs need not have.
-    settings = tuple(s for s in scope.each if len(scope.population_of(s).points) <= 64) or scope.each[:1]
+    settings = (
+        tuple(s for s in scope.each if len(scope.population_of(s).points) <= 64)
+        or scope.each[:1]
+    )
     rough = scope.rough[-1]
-    sizes = tuple(Setting(f"{rough.name}, n={n:g}", rough.arrays, {"n": n}) for n in (10.0, 1e6))
+    sizes = tuple(
+        Setting(f"{rough.name}, n={n:g}", rough.arrays, {"n": n}) for n in (10.0, 1e6)
+    )
     degrees = len(rough.weights) - 1.0
 
     def variance(setting: Setting) -> float:
@@ -103,9 +160,13 @@ def _eq3(scope: Scope) -> Check:
         return 2 * degrees + (float(np.sum(1 / rough.weights)) - p * p - 2 * p + 2) / n
 
     def mean(target: Callable[[Setting], float]) -> Expectation:
-        return Expectation(sampled_product, target, lambda setting: degrees, moment=variance)
+        return Expectation(
+            sampled_product, target, lambda setting: degrees, moment=variance
+        )
 
-    over_n_minus_one = mean(lambda setting: degrees * setting.numbers["n"] / (setting.numbers["n"] - 1))
+    over_n_minus_one = mean(
+        lambda setting: degrees * setting.numbers["n"] / (setting.numbers["n"] - 1)
+    )
     transposed = residual(lambda sample, beta: sample(sample.adjoint(beta)))
     return Check(
         printed=Form(residual(lambda sample, beta: beta), settings),
@@ -129,7 +190,11 @@ def _eq4(scope: Scope) -> Check:
 
     return Check(
         printed=Form(holds(1.0), scope.each),
-        controls=(Control("Sigma^2 in place of Sigma", holds(2.0), scope.varying, "wrong power"),),
+        controls=(
+            Control(
+                "Sigma^2 in place of Sigma", holds(2.0), scope.varying, "wrong power"
+            ),
+        ),
     )
 
 
@@ -141,7 +206,9 @@ def _of_sections(kernel: Any, landmarks: jax.Array) -> jax.Array:
 
 def _eq5(scope: Scope) -> Check:
     @parametrized(Identity)
-    def holds(setting: Setting, claimed: Callable[[Any, jax.Array], np.ndarray]) -> np.ndarray:
+    def holds(
+        setting: Setting, claimed: Callable[[Any, jax.Array], np.ndarray]
+    ) -> np.ndarray:
         kernel, landmarks = setting.data["kernel"], setting.data["landmarks"]
         exact = np.asarray(_of_sections(kernel, landmarks))
         return np.abs(claimed(kernel, landmarks) - exact).ravel() / np.abs(exact).max()
@@ -169,15 +236,34 @@ def _eq5(scope: Scope) -> Check:
         return printed(kernel, controls.in_half(landmarks))
 
     # K^2 and K are proportional when the kernel is constant or its atoms are orthogonal and equally frequent.
-    telling = tuple(s for s in scope.literals if s.name.startswith(("gauss", "skewed", "data")))
-    gaussian = tuple(s for s in telling if isinstance(s.data["kernel"], kernels.Gaussian))
+    telling = tuple(
+        s for s in scope.literals if s.name.startswith(("gauss", "skewed", "data"))
+    )
+    gaussian = tuple(
+        s for s in telling if isinstance(s.data["kernel"], kernels.Gaussian)
+    )
     return Check(
         printed=Form(holds(printed), scope.literals),
         controls=(
             Control("K in place of K^2", holds(without_square), telling, "wrong power"),
-            Control("the transpose of S for its adjoint", holds(transposed), telling, "transpose for adjoint"),
-            Control("1 / (n - 1) for 1 / n", holds(over_n_minus_one), scope.literals, "n for n - 1"),
-            Control("gamma for the lengthscale", holds(swapped), gaussian, "swapped constants"),
+            Control(
+                "the transpose of S for its adjoint",
+                holds(transposed),
+                telling,
+                "transpose for adjoint",
+            ),
+            Control(
+                "1 / (n - 1) for 1 / n",
+                holds(over_n_minus_one),
+                scope.literals,
+                "n for n - 1",
+            ),
+            Control(
+                "gamma for the lengthscale",
+                holds(swapped),
+                gaussian,
+                "swapped constants",
+            ),
             Control("points in float16", holds(rounded), telling[-1:], "low precision"),
         ),
     )
@@ -185,18 +271,35 @@ def _eq5(scope: Scope) -> Check:
 
 @functools.partial(jax.jit, static_argnames="centered")
 def _images(
-    key: jax.Array, kernel: Any, landmarks: jax.Array, points: jax.Array, *, centered: bool
+    key: jax.Array,
+    kernel: Any,
+    landmarks: jax.Array,
+    points: jax.Array,
+    *,
+    centered: bool,
 ) -> tuple[jax.Array, ...]:
     """Return images of the points and of their sections, K, sections at landmarks, and the products claimed."""
     n = landmarks.shape[0]
-    phi = features.kernel_jl(key, kernel, landmarks, num_features=2 * n, centered=centered)
-    weights = jnp.concatenate([jnp.eye(len(points)), jnp.full((n, len(points)), -1 / n if centered else 0.0)])
-    f = rkhs.Function(kernel, jnp.concatenate([points, landmarks]), weights.astype(landmarks.dtype))
-    products = rkhs.Covariance(kernel, landmarks, centered=centered).inner(f, f, power=3)
+    phi = features.kernel_jl(
+        key, kernel, landmarks, num_features=2 * n, centered=centered
+    )
+    weights = jnp.concatenate(
+        [jnp.eye(len(points)), jnp.full((n, len(points)), -1 / n if centered else 0.0)]
+    )
+    f = rkhs.Function(
+        kernel, jnp.concatenate([points, landmarks]), weights.astype(landmarks.dtype)
+    )
+    products = rkhs.Covariance(kernel, landmarks, centered=centered).inner(
+        f, f, power=3
+    )
     return phi(points), phi.embed(f), gram(kernel, landmarks), f(landmarks), products
 
 
-def _projected(projection: Callable[[np.ndarray, np.ndarray], np.ndarray], *, centered: bool = False) -> Identity:
+def _projected(
+    projection: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    *,
+    centered: bool = False,
+) -> Identity:
     """Return: the map that the library draws is V^T = projection(Z, K) for its Z, with the mean that is claimed.
 
     It is tried on K_x for 20 points x, ten of them landmarks, less the mean over the landmarks where it is centred.
@@ -212,7 +315,9 @@ def _projected(projection: Callable[[np.ndarray, np.ndarray], np.ndarray], *, ce
         literal = projection(Z, np.asarray(K, float)) @ np.asarray(values, float)
         mean, apart = trials.mean_product(Z, images.T)
         pairs = ((images.T, literal), (embedded.T, literal), (mean, products))
-        errors = [np.ravel((left - right) / np.abs(right).max()) for left, right in pairs]
+        errors = [
+            np.ravel((left - right) / np.abs(right).max()) for left, right in pairs
+        ]
         return np.concatenate([*errors, apart.ravel()])
 
     return Identity(residual)
@@ -238,7 +343,9 @@ def _normalisation(scope: Scope) -> Check:
     return Check(
         printed=Form(_projected(_normalised), scope.literals),
         controls=(
-            Control("a further factor 1/n", twice, scope.literals, "missing normalisation"),
+            Control(
+                "a further factor 1/n", twice, scope.literals, "missing normalisation"
+            ),
             Control("K centred", centred, _varying(scope), "centred for uncentred"),
         ),
     )
@@ -249,7 +356,9 @@ def _centred(scope: Scope) -> Check:
         n = K.shape[0]
         return _normalised_and_centred(Z, K) * (n / (n - 1)) ** 1.5
 
-    uncentred, fewer = (_projected(V, centered=True) for V in (_normalised, with_n_minus_one))
+    uncentred, fewer = (
+        _projected(V, centered=True) for V in (_normalised, with_n_minus_one)
+    )
     varying = _varying(scope)
     return Check(
         corrected=Form(_projected(_normalised_and_centred, centered=True), varying),

@@ -14,12 +14,34 @@ import numpy as np
 
 from jaxkern.bounds import Bound, sketching
 from proofs_check import controls
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Inequality, Setting, Tail
+from proofs_check.claim import (
+    Calibrated,
+    Check,
+    Control,
+    Exact,
+    Form,
+    Inequality,
+    Setting,
+    Tail,
+)
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.places import Scope, enough_d, small_n, theorem_n, times
+from proofs_check.papers.kpotufe2020.places import (
+    Scope,
+    enough_d,
+    small_n,
+    theorem_n,
+    times,
+)
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import claimed, grid, lines, listed, op_norm, parametrized
+from proofs_check.papers.shared import (
+    claimed,
+    grid,
+    lines,
+    listed,
+    op_norm,
+    parametrized,
+)
 
 C = sketching.KOLTCHINSKII_LOUNICI_TRACE
 MOST_COORDINATES = 64
@@ -30,7 +52,12 @@ def _prop1(scope: Scope) -> Check:
     shape = scope.bound(sketching.projected_inner_products, constant=1.0)
     tail = Tail(trials.projection, scope.bound(sketching.projected_inner_products))
     return Check(
-        printed=Form(Calibrated(trials.projection, shape, sketching.KOLTCHINSKII_LOUNICI_LOWER, C), settings),
+        printed=Form(
+            Calibrated(
+                trials.projection, shape, sketching.KOLTCHINSKII_LOUNICI_LOWER, C
+            ),
+            settings,
+        ),
         corrected=Form(tail, settings),
         controls=(scope.repeated(tail),),
     )
@@ -40,27 +67,43 @@ def _prop1_rare(scope: Scope) -> Check:
     @parametrized(Exact)
     def exceeded(setting: Setting, constant: float) -> tuple[float, float]:
         d, tau = setting.numbers["d"], setting.numbers["tau"]
-        right = sketching.projected_inner_products(op_norm=1.0, trace3=1.0, d=d, tau=tau, constant=constant)
+        right = sketching.projected_inner_products(
+            op_norm=1.0, trace3=1.0, d=d, tau=tau, constant=constant
+        )
         if right.value < 1:
             raise ValueError(f"the lower tail counts at setting {setting.name!r}")
         tail = float(tilting.log_chi_square_tail(d, d * (1 + right.value)))
         return tail, claimed(right, setting)
 
-    name, sizes = "one atom, tau={tau:g}, d={d:g}", [(tau, f * tau) for tau in (*scope.logs, 160.0) for f in (1, 4)]
-    deep = Control("C = 3.5", exceeded(3.5), listed(name, "tau d", [(1e8, 1e8)]), "wrong factor")
-    return Check(corrected=Form(exceeded(C), listed(name, "tau d", sizes)), controls=(deep,))
+    name, sizes = (
+        "one atom, tau={tau:g}, d={d:g}",
+        [(tau, f * tau) for tau in (*scope.logs, 160.0) for f in (1, 4)],
+    )
+    deep = Control(
+        "C = 3.5", exceeded(3.5), listed(name, "tau d", [(1e8, 1e8)]), "wrong factor"
+    )
+    return Check(
+        corrected=Form(exceeded(C), listed(name, "tau d", sizes)), controls=(deep,)
+    )
 
 
 def _prop1_all_d(scope: Scope) -> Check:
-    tail = Tail(trials.projection, scope.bound(sketching.projected_inner_products_all_d))
+    tail = Tail(
+        trials.projection, scope.bound(sketching.projected_inner_products_all_d)
+    )
     settings = scope.at(None, rows=1) + scope.at(None, rows=enough_d)
     return Check(
-        corrected=Form(tail, settings), controls=(scope.repeated(tail), controls.part_of(0.55, tail, settings))
+        corrected=Form(tail, settings),
+        controls=(scope.repeated(tail), controls.part_of(0.55, tail, settings)),
     )
 
 
 EVERY = (
-    *("projected_inner_products_all_d", "inner_products_all_d", "inner_products_every_n"),
+    *(
+        "projected_inner_products_all_d",
+        "inner_products_all_d",
+        "inner_products_every_n",
+    ),
     *("largest_stretch", "relative_norms"),
 )
 """Bounds of what Kernel JL does to one function or to all of them, without a condition on d."""
@@ -71,22 +114,44 @@ def _prop1_all_d_rare() -> Check:
     def exceeded(setting: Setting, part: float = 1.0) -> tuple[float, float]:
         """p orthogonal atoms of equal weight and d = 1: the largest eigenvalue is chi2_p, in units of |Sigma|^3."""
         p, tau, formula = (setting.numbers[k] for k in ("p", "tau", "formula"))
-        of_law = {"kappa": p, "op_norm": 1.0, "trace": p, "trace3": p, "hs_norm": math.sqrt(p), "num_functions": 1.0}
-        given = {**of_law, "n": 1e60, "d": 1.0, "tau": tau}  # so many landmarks that Sigma_n is Sigma
+        of_law = {
+            "kappa": p,
+            "op_norm": 1.0,
+            "trace": p,
+            "trace3": p,
+            "hs_norm": math.sqrt(p),
+            "num_functions": 1.0,
+        }
+        given = {
+            **of_law,
+            "n": 1e60,
+            "d": 1.0,
+            "tau": tau,
+        }  # so many landmarks that Sigma_n is Sigma
         name = EVERY[int(formula)]
         bound = getattr(sketching, name)
-        right = bound(**{each: given[each] for each in inspect.signature(bound).parameters if each in given})
+        right = bound(
+            **{
+                each: given[each]
+                for each in inspect.signature(bound).parameters
+                if each in given
+            }
+        )
         threshold = part * right.value + (name != "largest_stretch")
         return float(tilting.log_chi_square_tail(p, threshold)), claimed(right, setting)
 
     settings: tuple[Setting, ...] = ()
     for i, name in enumerate(EVERY):
-        sizes = [(1.0, 10.0, i), (1.0, 40.0, i), (1.0, 1e6, i), (1e6, 10.0, i)][: 3 + (name != "relative_norms")]
+        sizes = [(1.0, 10.0, i), (1.0, 40.0, i), (1.0, 1e6, i), (1e6, 10.0, i)][
+            : 3 + (name != "relative_norms")
+        ]
         settings += listed(name + ", {p:g} atoms, tau={tau:g}", "p tau formula", sizes)
     extreme = tuple(s for s in settings if max(s.numbers["p"], s.numbers["tau"]) == 1e6)
     return Check(
         corrected=Form(exceeded(), settings),
-        controls=(Control("0.99 of the bound", exceeded(0.99), extreme, "wrong factor"),),
+        controls=(
+            Control("0.99 of the bound", exceeded(0.99), extreme, "wrong factor"),
+        ),
     )
 
 
@@ -105,7 +170,11 @@ def _chi_square_violation(setting: Setting) -> tuple[float, float]:
 def _thm1(scope: Scope) -> Check:
     tail = Tail(trials.sketch, scope.bound(sketching.inner_products))
     taus = {c: math.ceil((3 * c) ** 2) + 12.0 for c in (1.0, 3.505, C, 100.0)}
-    one = listed("one atom, d=1, C={C:g}, tau={tau:g}", "p tau C", [(1.0, tau, c) for c, tau in taus.items()])
+    one = listed(
+        "one atom, d=1, C={C:g}, tau={tau:g}",
+        "p tau C",
+        [(1.0, tau, c) for c, tau in taus.items()],
+    )
     name = "{p:g} orthogonal atoms, d=1, n large, C={C}, tau={tau:g}"
     many = grid(name, p=(1e4, 1e6), tau=[3.0], C=[C])
     large = scope.at(times(1e4, theorem_n), rows=enough_d, populations=scope.rough)
@@ -121,24 +190,38 @@ def _thm1_all_d(scope: Scope) -> Check:
     settings = scope.at(small_n, rows=1) + scope.at(times(1e4, small_n), rows=enough_d)
     return Check(
         corrected=Form(tail, settings),
-        controls=(scope.squared(tail, times(1e6, small_n), rows=1024), controls.part_of(0.5, tail, settings)),
+        controls=(
+            scope.squared(tail, times(1e6, small_n), rows=1024),
+            controls.part_of(0.5, tail, settings),
+        ),
     )
 
 
-def _without_conditions(scope: Scope, formula: Callable[..., Bound], fails: float, *, centered: bool = False) -> Check:
+def _without_conditions(
+    scope: Scope, formula: Callable[..., Bound], fails: float, *, centered: bool = False
+) -> Check:
     """Every n and d: `fails` is a part of the bound that does not hold."""
     tail = Tail(trials.sketch, scope.bound(formula, centered=centered))
 
     def at(n: float, rows: int, **laws: Any) -> tuple[Setting, ...]:
-        return tuple(s for s in scope.at(n, rows=rows, **laws) if tail.bound(s).probability > 0)
+        return tuple(
+            s for s in scope.at(n, rows=rows, **laws) if tail.bound(s).probability > 0
+        )
 
-    laws: dict[str, Any] = {"populations": scope.centred, "centred": 1} if centered else {}
+    laws: dict[str, Any] = (
+        {"populations": scope.centred, "centred": 1} if centered else {}
+    )
     settings = at(1.0, 1, **laws) + at(1e3, 1, **laws) + at(1e10, 32, **laws)
     mixed = at(1e10, 1024, populations=scope.rough, centred=1)
-    wrong = Control("Sigma in place of the centred one", tail, mixed, "centred for uncentred")
+    wrong = Control(
+        "Sigma in place of the centred one", tail, mixed, "centred for uncentred"
+    )
     return Check(
         corrected=Form(tail, settings),
-        controls=(wrong if centered else scope.squared(tail, 1e10, rows=1024), controls.part_of(fails, tail, settings)),
+        controls=(
+            wrong if centered else scope.squared(tail, 1e10, rows=1024),
+            controls.part_of(fails, tail, settings),
+        ),
     )
 
 
@@ -147,7 +230,9 @@ def _every_n(scope: Scope) -> Check:
 
 
 def _every_n_centred(scope: Scope) -> Check:
-    return _without_conditions(scope, sketching.inner_products_every_n, 0.4, centered=True)
+    return _without_conditions(
+        scope, sketching.inner_products_every_n, 0.4, centered=True
+    )
 
 
 def _intrinsic(scope: Scope) -> Check:
@@ -155,7 +240,9 @@ def _intrinsic(scope: Scope) -> Check:
 
 
 def _intrinsic_centred(scope: Scope) -> Check:
-    return _without_conditions(scope, sketching.inner_products_intrinsic, 0.4, centered=True)
+    return _without_conditions(
+        scope, sketching.inner_products_intrinsic, 0.4, centered=True
+    )
 
 
 def _remark(scope: Scope) -> Check:
@@ -174,14 +261,24 @@ def _remark(scope: Scope) -> Check:
         """Compare the landmarks that Theorem 1 needs, and Theorem E for K = 1 with n = d = 100 and tau = 1.6."""
         small = sketching.inner_products_every_n(**atom, n=100, d=100, tau=1.6)
         needed = least_landmarks(scope.population_of(setting))
-        return lines([(least / needed, 1.0), (small.value, 1.0), (0.1, small.probability)], source)
+        return lines(
+            [(least / needed, 1.0), (small.value, 1.0), (0.1, small.probability)],
+            source,
+        )
 
     atom = dict.fromkeys(("kappa", "op_norm", "trace", "trace3", "hs_norm"), 1.0)
-    one_atom = tuple(s for s in scope.each if scope.population_of(s).rank < 1.01) or scope.each[:1]
+    one_atom = (
+        tuple(s for s in scope.each if scope.population_of(s).rank < 1.01)
+        or scope.each[:1]
+    )
     return Check(
         printed=Form(Inequality(constants), scope.each),
         corrected=Form(holds(6272 * math.log(5)), scope.each),
-        controls=(Control("at least 11,000 landmarks", holds(11_000.0), one_atom, "wrong factor"),),
+        controls=(
+            Control(
+                "at least 11,000 landmarks", holds(11_000.0), one_atom, "wrong factor"
+            ),
+        ),
     )
 
 
@@ -211,7 +308,14 @@ def _eq6(scope: Scope) -> Check:
 
     return Check(
         printed=Form(sides(1.0), scope.each),
-        controls=(Control("without the square of the deviation", sides(0.0), scope.each, "term left out"),),
+        controls=(
+            Control(
+                "without the square of the deviation",
+                sides(0.0),
+                scope.each,
+                "term left out",
+            ),
+        ),
     )
 
 
@@ -221,7 +325,11 @@ def _compared(
     """Return left and right of the lines of (6) and of the displays after it, with `drop` before one of the terms."""
     third, cube, tau = np.linalg.matrix_power(sample, 3), sigma**3, 2.0
     e, o, t = op_norm(third - cube), op_norm(third), float(np.trace(third))
-    D, H, h = op_norm(sample - sigma), float(np.linalg.norm(sample - sigma)), float(np.linalg.norm(sigma))
+    D, H, h = (
+        op_norm(sample - sigma),
+        float(np.linalg.norm(sample - sigma)),
+        float(np.linalg.norm(sigma)),
+    )
     constant = C
     given = constant * (math.sqrt(t * o / d) + o * math.sqrt(tau / d))
     split = constant * (math.sqrt(t * e / d) + math.sqrt(t / d) + math.sqrt(tau / d))
@@ -238,7 +346,10 @@ def _eq7(scope: Scope) -> Check:
     bound = scope.bound(sketching.cube_deviation)
     large = times(1e5, small_n)
     return Check(
-        printed=Form(Tail(trials.cube_deviation, bound, scope.ceiling(3)), scope.at(small_n) + scope.at(large)),
+        printed=Form(
+            Tail(trials.cube_deviation, bound, scope.ceiling(3)),
+            scope.at(small_n) + scope.at(large),
+        ),
         controls=(scope.squared(Tail(trials.cube_deviation, bound), large),),
     )
 
@@ -249,13 +360,20 @@ def _eq8(scope: Scope) -> Check:
 
     def without_term(setting: Setting) -> Bound:
         b = bound(setting)
-        return Bound(scope.population_of(setting).trace3, b.probability, b.valid, b.source)
+        return Bound(
+            scope.population_of(setting).trace3, b.probability, b.valid, b.source
+        )
 
     bound = scope.bound(sketching.cube_trace)
     settings = scope.at(small_n) + scope.at(times(1e5, small_n))
-    wrong, rough = Tail(trials.cube_trace, without_term), scope.at(small_n, populations=scope.rough)
+    wrong, rough = (
+        Tail(trials.cube_trace, without_term),
+        scope.at(small_n, populations=scope.rough),
+    )
     return Check(
-        printed=Form(tail(scope.bound(sketching.cube_trace, as_printed=True)), settings),
+        printed=Form(
+            tail(scope.bound(sketching.cube_trace, as_printed=True)), settings
+        ),
         corrected=Form(tail(bound), settings),
         controls=(
             Control("without the deviation term", wrong, rough, "term left out"),

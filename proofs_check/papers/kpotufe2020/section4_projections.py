@@ -11,11 +11,30 @@ from scipy import special, stats
 
 from jaxkern.bounds import Bound, sketching
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Law, Rate, Setting, Tail, Trial
+from proofs_check.claim import (
+    Check,
+    Control,
+    Exact,
+    Form,
+    Identity,
+    Inequality,
+    Law,
+    Rate,
+    Setting,
+    Tail,
+    Trial,
+)
 from proofs_check.papers.kpotufe2020 import laws, trials
 from proofs_check.papers.kpotufe2020.places import Scope, small_n, times
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import bound_of, claimed, grid, lines, parametrized, rng_of
+from proofs_check.papers.shared import (
+    bound_of,
+    claimed,
+    grid,
+    lines,
+    parametrized,
+    rng_of,
+)
 
 
 def _thm2_text() -> Check:
@@ -28,25 +47,41 @@ def _thm2_text() -> Check:
 
     def apart(setting: Setting) -> float:
         """The mean square of the difference, that of two independent normal numbers given the sample."""
-        return (trials.mean_cube(law, f, setting.numbers["n"]) + cubed) / setting.numbers["d"]
+        return (
+            trials.mean_cube(law, f, setting.numbers["n"]) + cubed
+        ) / setting.numbers["d"]
 
     def coupled(setting: Setting) -> float:
         """A bound of the mean square: x^(3/2) is Lipschitz in the Hilbert-Schmidt norm on [0, kappa]."""
-        variance = float(law.weights @ np.sum(law.features**2, axis=1) ** 2) - law.hs_norm**2
+        variance = (
+            float(law.weights @ np.sum(law.features**2, axis=1) ** 2) - law.hs_norm**2
+        )
         return 2.25 * law.kappa * variance / setting.numbers["n"] / setting.numbers["d"]
 
-    def rate(trial: Trial, size: str, exponent: float, moment: Callable[[Setting], float]) -> Rate:
+    def rate(
+        trial: Trial, size: str, exponent: float, moment: Callable[[Setting], float]
+    ) -> Rate:
         return Rate(trial, size, exponent, moment=moment)
 
     rows = tuple(at(1e8, d) for d in (1.0, 10.0, 100.0, 1e3, 1e4))
     sizes = tuple(at(n, 1.0) for n in (1e4, 1e5, 1e6, 1e7, 1e8))
-    independent, together = (trials.weak_difference, "d"), (trials.weak_difference_coupled, "n")
+    independent, together = (
+        (trials.weak_difference, "d"),
+        (trials.weak_difference_coupled, "n"),
+    )
     return Check(
         printed=Form(rate(*independent, -0.5, apart), rows),
         corrected=Form(rate(*together, -0.5, coupled), sizes),
         controls=(
-            Control("a rate of d^(-1/4)", rate(*independent, -0.25, apart), rows, "wrong power"),
-            Control("a rate of n^-1", rate(*together, -1.0, coupled), sizes, "wrong power"),
+            Control(
+                "a rate of d^(-1/4)",
+                rate(*independent, -0.25, apart),
+                rows,
+                "wrong power",
+            ),
+            Control(
+                "a rate of n^-1", rate(*together, -1.0, coupled), sizes, "wrong power"
+            ),
         ),
     )
 
@@ -64,29 +99,43 @@ def _thm2(scope: Scope) -> Check:
     far = scope.at(times(1e8, small_n), d=10, populations=scope.rough)
     # Sigma_n is Sigma where there is one atom.
     varying = [p for p in scope.populations if p.rank > 1.01]
-    enough, many = (scope.at(n, d=10, populations=varying) for n in (small_n, times(1e6, small_n)))
+    enough, many = (
+        scope.at(n, d=10, populations=varying) for n in (small_n, times(1e6, small_n))
+    )
     return Check(
         printed=Form(Tail(trials.weak_difference, printed), scope.at(printed_n, d=10)),
         corrected=Form(Tail(trials.weak_difference_coupled, coupled), enough + many),
         controls=(
             Control("without 1/sqrt(d)", unscaled, wide, "missing normalisation"),
-            Control("independent Gaussians under the coupled bound", apart, far, "hypothesis broken"),
+            Control(
+                "independent Gaussians under the coupled bound",
+                apart,
+                far,
+                "hypothesis broken",
+            ),
         ),
     )
 
 
-def standardised_difference(key: jax.Array, population: Mapping[str, jax.Array], numbers: Any) -> jax.Array:
+def standardised_difference(
+    key: jax.Array, population: Mapping[str, jax.Array], numbers: Any
+) -> jax.Array:
     """|<alpha, V^T S f> - <alpha, Theta f>| over sqrt(2 <f, (Sigma^3 + Sigma_n^3) f> / d)."""
     first, second = trials.scales(key, population, numbers)
     normal = jax.random.normal(jax.random.fold_in(key, 1), (2,), first.dtype)
-    return jnp.abs(first * normal[0] - second * normal[1]) / jnp.sqrt(2 * (first**2 + second**2))
+    return jnp.abs(first * normal[0] - second * normal[1]) / jnp.sqrt(
+        2 * (first**2 + second**2)
+    )
 
 
 def _eq9(scope: Scope) -> Check:
     @parametrized(Exact)
     def normal(setting: Setting, part: float = 1.0) -> tuple[float, float]:
         """Given the sample the difference is normal, with the variance energy / d."""
-        right, numbers = bound_of(sketching.weak_difference_given)(setting), setting.numbers
+        right, numbers = (
+            bound_of(sketching.weak_difference_given)(setting),
+            setting.numbers,
+        )
         standardised = part * right.value / math.sqrt(numbers["energy"] / numbers["d"])
         tail = math.log(2) + stats.norm.logsf(standardised)
         return float(tail), claimed(right, setting)
@@ -107,19 +156,32 @@ def _given_the_sample(scope: Scope) -> Check:
     def holds(key: jax.Array, setting: Setting, power: int) -> np.ndarray:
         """<alpha, V^T S f> is linear in the independent entries of Z: its variance is a sum of squares."""
         population, rng, n, d = scope.population_of(setting), rng_of(key), 20, 3
-        sample = population.features[rng.choice(len(population.weights), n, p=population.weights)]
+        sample = population.features[
+            rng.choice(len(population.weights), n, p=population.weights)
+        ]
         f, alpha = rng.standard_normal(sample.shape[1]), rng.standard_normal(d)
-        entries = np.outer(alpha, sample @ (sample.T @ (sample @ f))) / (n * math.sqrt(n * d))
+        entries = np.outer(alpha, sample @ (sample.T @ (sample @ f))) / (
+            n * math.sqrt(n * d)
+        )
         energy = f @ np.linalg.matrix_power(sample.T @ sample / n, power) @ f
         return np.array([np.sum(entries**2) / (alpha @ alpha * energy / d) - 1])
 
     return Check(
         printed=Form(holds(3), scope.each),
-        controls=(Control("Sigma_n^2 in place of Sigma_n^3", holds(2), scope.varying, "wrong power"),),
+        controls=(
+            Control(
+                "Sigma_n^2 in place of Sigma_n^3",
+                holds(2),
+                scope.varying,
+                "wrong power",
+            ),
+        ),
     )
 
 
-def _wasserstein(n: int, power: int, w: float, f: np.ndarray) -> tuple[float, float, float]:
+def _wasserstein(
+    n: int, power: int, w: float, f: np.ndarray
+) -> tuple[float, float, float]:
     """Return W_2 of one coordinate of V^T S f from that of Theta f, or of N(0, <f, Sigma^power f>), and its limits.
 
     Two orthonormal atoms, d = 1, and all counts: V^T S f is a mixture of normal laws. On the line the optimal coupling
@@ -132,11 +194,15 @@ def _wasserstein(n: int, power: int, w: float, f: np.ndarray) -> tuple[float, fl
     exact, given = (math.sqrt(f @ np.array([w, 1 - w]) ** k) for k in (3, power))
     # The integrand is smooth and even: sums over a grid, here of a tenth of the smallest scale, are exact to rounding.
     x = np.arange(0.5, 100 * scales.max() / scales.min())[:, None] * scales.min() / 10
-    density = np.exp(-((x / scales) ** 2) / 2) / scales @ weights / math.sqrt(2 * math.pi)
+    density = (
+        np.exp(-((x / scales) ** 2) / 2) / scales @ weights / math.sqrt(2 * math.pi)
+    )
     apart = x[:, 0] + given * special.ndtri(special.ndtr(-x / scales) @ weights)
     u = (scales / exact) ** 2 - 1
     far = 3 * u * u > 1
-    near = math.hypot(weights @ np.where(far, 0, u), 0.75 * (weights @ np.where(far, 0, u * u)))
+    near = math.hypot(
+        weights @ np.where(far, 0, u), 0.75 * (weights @ np.where(far, 0, u * u))
+    )
     above = exact * (math.sqrt(weights @ np.where(far, u * u, 0)) + near)
     below = abs(math.sqrt(weights @ scales**2) - exact)
     return math.sqrt(2 * scales.min() / 10 * float(density @ apart**2)), above, below
@@ -144,21 +210,42 @@ def _wasserstein(n: int, power: int, w: float, f: np.ndarray) -> tuple[float, fl
 
 def _thm3(scope: Scope) -> Check:
     @parametrized(Inequality)
-    def distances(setting: Setting, power: int = 3, rate: float = 1.0) -> list[tuple[float, Bound]]:
+    def distances(
+        setting: Setting, power: int = 3, rate: float = 1.0
+    ) -> list[tuple[float, Bound]]:
         """W_2 between its limits, and the upper one against its closed form, times n; kappa = tr Sigma = 1."""
         w, pairs = setting.numbers["w"], []
-        law = {"kappa": 1.0, "op_norm": max(w, 1 - w), "trace": 1.0, "hs_norm": math.hypot(w, 1 - w), "d": 1.0}
+        law = {
+            "kappa": 1.0,
+            "op_norm": max(w, 1 - w),
+            "trace": 1.0,
+            "hs_norm": math.hypot(w, 1 - w),
+            "d": 1.0,
+        }
         for second in (0.1, 1.0):
             f = np.array([1.0, second])  # the squares of the coordinates
             energy = f @ np.array([w, 1 - w]) ** 3 / f.sum()
             for n in (1, 20, 400):
-                found, above, below = (n * distance for distance in _wasserstein(n, power, w, f))
-                closed = n * math.sqrt(f.sum()) * sketching.law_distance(**law, energy=energy, n=n).value
-                pairs += [(found, above * n ** (1 - rate)), (below, found), (above, closed)]
+                found, above, below = (
+                    n * distance for distance in _wasserstein(n, power, w, f)
+                )
+                closed = (
+                    n
+                    * math.sqrt(f.sum())
+                    * sketching.law_distance(**law, energy=energy, n=n).value
+                )
+                pairs += [
+                    (found, above * n ** (1 - rate)),
+                    (below, found),
+                    (above, closed),
+                ]
         return lines(pairs, "jaxkern, Theorem G")
 
     law = Law(trials.standardised_image, stats.norm.cdf)
-    far = tuple(Setting(p.name, p.arrays, {"n": 1e10, "d": 1.0, "tau": 1.0}) for p in scope.rough)
+    far = tuple(
+        Setting(p.name, p.arrays, {"n": 1e10, "d": 1.0, "tau": 1.0})
+        for p in scope.rough
+    )
     wrong = controls.changed(far, "Sigma^2", shapes={"target": 2})
     atoms = grid("two orthonormal atoms, pi_1={w:g}", w=(0.3, 0.67))
     return Check(

@@ -12,13 +12,21 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Form, Inequality, Setting, Tail
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.laws import FEW, MANY, TwoGroups, four_atoms, two_clusters
+from proofs_check.papers.kpotufe2020.laws import (
+    FEW,
+    MANY,
+    TwoGroups,
+    four_atoms,
+    two_clusters,
+)
 from proofs_check.papers.shared import bound_of, grid, lines, parametrized
 
 
 def _assumption1() -> Check:
     def uncentred(law: TwoGroups) -> tuple[float, float]:
-        return float(np.linalg.norm(law.weights @ law.features)) / math.sqrt(law.kappa), 0.0
+        return float(np.linalg.norm(law.weights @ law.features)) / math.sqrt(
+            law.kappa
+        ), 0.0
 
     @parametrized(Inequality)
     def markov(setting: Setting, power: float) -> list[tuple[float, Bound]]:
@@ -28,7 +36,9 @@ def _assumption1() -> Check:
             outside = squares[:, k:].sum(1) / squares.sum(1)
             rest = float(law.eigenvalues[k:].sum()) / float(squares.sum(1).min())
             for epsilon in (0.01, 0.03, 0.1, 0.3):
-                pairs.append((float(law.weights[outside > epsilon].sum()), rest / epsilon**power))
+                pairs.append(
+                    (float(law.weights[outside > epsilon].sum()), rest / epsilon**power)
+                )
         return lines(pairs, "kpotufe2020, Assumption 1")
 
     def at(*laws: TwoGroups) -> tuple[Setting, ...]:
@@ -42,7 +52,11 @@ def _assumption1() -> Check:
 
 
 def _settings(*sizes: dict[str, float]) -> tuple[Setting, ...]:
-    return tuple(law.setting(numbers) for law in (four_atoms(), two_clusters()) for numbers in sizes)
+    return tuple(
+        law.setting(numbers)
+        for law in (four_atoms(), two_clusters())
+        for numbers in sizes
+    )
 
 
 def _eq10() -> Check:
@@ -61,7 +75,11 @@ def _eq10() -> Check:
     shortfall = bound_of(sketching.separation_shortfall)
     tail = Tail(trials.separation_loss, shortfall)
     laws = (four_atoms(), two_clusters())
-    settings = tuple(law.setting(sizes, k=k) for law in laws for sizes, k in ((MANY, 1), (MANY, 2), (FEW, 1)))
+    settings = tuple(
+        law.setting(sizes, k=k)
+        for law in laws
+        for sizes, k in ((MANY, 1), (MANY, 2), (FEW, 1))
+    )
     atoms = grid("atoms (+-1, +-b), b={b:g}", b=(0.25, 0.5, 0.75))
     largest = {"eigenvalue": settings[0].numbers["eigenvalue"]}
     swapped = controls.changed(settings[1:2], "lambda_1", numbers=largest)
@@ -69,7 +87,12 @@ def _eq10() -> Check:
         printed=Form(Inequality(limit), atoms),
         corrected=Form(tail, settings),
         controls=(
-            Control("2 epsilon kappa", Tail(trials.separation_loss, with_two), settings[:1], "wrong factor"),
+            Control(
+                "2 epsilon kappa",
+                Tail(trials.separation_loss, with_two),
+                settings[:1],
+                "wrong factor",
+            ),
             Control("lambda_1 for lambda_k", tail, swapped, "swapped constants"),
             controls.part_of(0.9, tail, settings),
         ),
@@ -88,7 +111,9 @@ def _eq11() -> Check:
         return Setting(name, numbers={"d": d, "tau": tau, "C2": c2, "c": c})
 
     def without_deviation(setting: Setting) -> Bound:
-        return dataclasses.replace(stretch(setting), value=setting.numbers["op_norm"] ** 3)
+        return dataclasses.replace(
+            stretch(setting), value=setting.numbers["op_norm"] ** 3
+        )
 
     sizes = ((1.0, 10.0, 10.0, 300.0), (1.0, 1e3, 10.0, 3e4), (1.0, 1e6, 100.0, 1e10))
     sizes += ((1e4, 1e3, 10.0, 3.0), (1e4, 1e6, 100.0, 3.0))
@@ -108,7 +133,10 @@ def _relative() -> Check:
     bound = bound_of(sketching.relative_norms, num_functions="num_pairs")
     settings = _settings({"n": 200.0, "d": 16.0}, {"n": 200.0, "d": 4096.0})
     tail = Tail(trials.relative_error, bound)
-    return Check(corrected=Form(tail, settings), controls=(controls.part_of(0.45, tail, settings),))
+    return Check(
+        corrected=Form(tail, settings),
+        controls=(controls.part_of(0.45, tail, settings),),
+    )
 
 
 def _scale_free() -> Check:
@@ -116,7 +144,10 @@ def _scale_free() -> Check:
         setting = law.setting({"n": 1.0, "d": d}, k=k)
         squares = np.sum(np.asarray(setting.data["pairs"]) ** 2, axis=1)
         within = np.asarray(setting.data["within"])
-        sizes = {"squared_diameter": float(squares[within].max()), "squared_distance": float(squares[~within].min())}
+        sizes = {
+            "squared_diameter": float(squares[within].max()),
+            "squared_distance": float(squares[~within].min()),
+        }
         return dataclasses.replace(setting, numbers={**setting.numbers, **sizes})
 
     def mixed(arrays: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +161,12 @@ def _scale_free() -> Check:
     return Check(
         corrected=Form(tail, settings),
         controls=(
-            Control("pairs of the other set counted as within", tail, wrong, "hypothesis broken"),
+            Control(
+                "pairs of the other set counted as within",
+                tail,
+                wrong,
+                "hypothesis broken",
+            ),
             controls.part_of(0.95, tail, settings),
         ),
     )

@@ -12,7 +12,15 @@ from proofs_check.papers.kpotufe2020.rand_indices import FILES, iot_sample, read
 from proofs_check.papers.kpotufe2020.table2 import NAMES
 
 PRINTED = {"avila": (20867, 10, 12), "iot": (40000, 115, 5), "banknote": (1372, 4, 2)}
-COLUMNS = ("data", "N", "dimension", "clusters", "printed N", "printed dimension", "printed clusters")
+COLUMNS = (
+    "data",
+    "N",
+    "dimension",
+    "clusters",
+    "printed N",
+    "printed dimension",
+    "printed clusters",
+)
 
 
 def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
@@ -22,9 +30,16 @@ def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
             X, y = read(options.data_dir / file)
             X, y = iot_sample(X, y) if name == "iot" else (X, y)
             sizes[name] = (*X.shape, len(set(y.tolist())))
-    cells = [(NAMES[name], *map(str, (*row, *PRINTED[name]))) for name, row in sizes.items()]
-    rows = [{"data": name, "found": row, "printed": PRINTED[name]} for name, row in sizes.items()]
-    return figures.Result([figures.Table("kpotufe2020, Table 1", COLUMNS, cells)], {}, {"rows": rows})
+    cells = [
+        (NAMES[name], *map(str, (*row, *PRINTED[name]))) for name, row in sizes.items()
+    ]
+    rows = [
+        {"data": name, "found": row, "printed": PRINTED[name]}
+        for name, row in sizes.items()
+    ]
+    return figures.Result(
+        [figures.Table("kpotufe2020, Table 1", COLUMNS, cells)], {}, {"rows": rows}
+    )
 
 
 TABLE = figures.Figure(

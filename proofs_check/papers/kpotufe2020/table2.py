@@ -52,8 +52,18 @@ LANDMARKS = {"iot": 400}  # where N differs from the paper's
 PRINTED_REPETITIONS = 30
 PRINTED_UNIT = 0.001
 PRINTED = {  # mean and standard deviation of the Rand index
-    "avila": {"k-means": (0.683, 0.026), "K-k-means": (0.728, 0.003), "KPCA": (0.725, 0.002), "K-JL": (0.718, 0.002)},
-    "iot": {"k-means": (0.548, 0.086), "K-k-means": (0.745, 0.039), "KPCA": (0.759, 0.024), "K-JL": (0.749, 0.006)},
+    "avila": {
+        "k-means": (0.683, 0.026),
+        "K-k-means": (0.728, 0.003),
+        "KPCA": (0.725, 0.002),
+        "K-JL": (0.718, 0.002),
+    },
+    "iot": {
+        "k-means": (0.548, 0.086),
+        "K-k-means": (0.745, 0.039),
+        "KPCA": (0.759, 0.024),
+        "K-JL": (0.749, 0.006),
+    },
     "banknote": {
         "k-means": (0.507, 0.0001),
         "K-k-means": (0.529, 0.067),
@@ -89,7 +99,9 @@ class Row:
 
         The rounding of the printed mean counts as uniform.
         """
-        variance = self.sd**2 / self.repetitions + self.printed_sd**2 / PRINTED_REPETITIONS
+        variance = (
+            self.sd**2 / self.repetitions + self.printed_sd**2 / PRINTED_REPETITIONS
+        )
         return math.sqrt(variance + PRINTED_UNIT**2 / 12)
 
 
@@ -121,10 +133,14 @@ def table2(
     X, truth, k, kernel = clusters(X, labels, width)
     repetitions = checks.count("repetitions", repetitions)
     if not methods or not set(methods) <= set(METHODS):
-        raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {methods!r}")
+        raise ValueError(
+            f"methods must be some of {', '.join(METHODS)}, got {methods!r}"
+        )
     if num_landmarks is None:
         num_landmarks = min(X.shape[0], max(200, X.shape[0] // 100))
-    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    num_landmarks = checks.count(
+        "num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points"
+    )
     sizes = Sizes(k=k, n=num_landmarks, d=min(10 * k, num_landmarks))
     if batch_size is None:
         batch_size = max(1, BATCH_ELEMENTS // (X.shape[0] * sizes.d))
@@ -135,15 +151,32 @@ def table2(
     indices = {}
     for method in METHODS:
         if method in methods:
-            run = partial(rand_indices, method, jax.random.key(seed), kernel=kernel, X=X, truth=truth, sizes=sizes)
-            indices[method] = np.concatenate([np.asarray(run(i), np.float64) for i in numbers])[:repetitions]
+            run = partial(
+                rand_indices,
+                method,
+                jax.random.key(seed),
+                kernel=kernel,
+                X=X,
+                truth=truth,
+                sizes=sizes,
+            )
+            indices[method] = np.concatenate(
+                [np.asarray(run(i), np.float64) for i in numbers]
+            )[:repetitions]
     return indices
 
 
 def summarise(name: str, indices: Indices) -> list[Row]:
     """Return the rows of one data set, next to what the paper prints for it."""
     return [
-        Row(name, method, float(v.mean()), figures.deviation(v), len(v), *PRINTED[name][method])
+        Row(
+            name,
+            method,
+            float(v.mean()),
+            figures.deviation(v),
+            len(v),
+            *PRINTED[name][method],
+        )
         for method, v in indices.items()
     ]
 
@@ -163,11 +196,23 @@ def result(indices: Mapping[str, Indices], about: Mapping[str, Any]) -> figures.
         for row in rows
     ]
     numbers = {
-        "rows": [{**asdict(row), "difference": row.difference, "standard_error": row.standard_error} for row in rows],
-        "rand_indices": {name: {m: v.tolist() for m, v in values.items()} for name, values in indices.items()},
+        "rows": [
+            {
+                **asdict(row),
+                "difference": row.difference,
+                "standard_error": row.standard_error,
+            }
+            for row in rows
+        ],
+        "rand_indices": {
+            name: {m: v.tolist() for m, v in values.items()}
+            for name, values in indices.items()
+        },
     }
     title = "kpotufe2020, Table 2: mean ± standard deviation of the Rand index"
-    return figures.Result([figures.Table(title, COLUMNS, cells, names=2)], about, numbers)
+    return figures.Result(
+        [figures.Table(title, COLUMNS, cells, names=2)], about, numbers
+    )
 
 
 def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
@@ -181,11 +226,17 @@ def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
     for name, (X, y) in sets.items():
         start = time.monotonic()
         X = standardise(X).astype(options.dtype)
-        sizes = {"repetitions": options.repetitions, "num_landmarks": LANDMARKS.get(name)}
+        sizes = {
+            "repetitions": options.repetitions,
+            "num_landmarks": LANDMARKS.get(name),
+        }
         indices[name] = table2(X, y, seed=options.seed, **sizes)
         seconds[name] = round(time.monotonic() - start, 1)
         say(f"{NAMES[name]}, {options.repetitions} repetitions in {seconds[name]} s")
-    return result(indices, {"seed": options.seed, "dtype": options.dtype, "run": {"seconds": seconds}})
+    return result(
+        indices,
+        {"seed": options.seed, "dtype": options.dtype, "run": {"seconds": seconds}},
+    )
 
 
 TABLE = figures.Figure(

@@ -30,24 +30,36 @@ def mean_product(Z: np.ndarray, images: np.ndarray) -> tuple[np.ndarray, np.ndar
     return len(Z) * B.T @ B, (Z @ B - drawn) / np.abs(drawn).max()
 
 
-def covariance_deviation(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def covariance_deviation(
+    key: jax.Array, population: Arrays, numbers: Numbers
+) -> jax.Array:
     """|Sigma_n - Sigma|_HS."""
     difference = op.shares(key, population, numbers["n"]) - population["weights"]
     return op.hilbert_schmidt(population, difference)
 
 
-def operator_deviation(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def operator_deviation(
+    key: jax.Array, population: Arrays, numbers: Numbers
+) -> jax.Array:
     """|Sigma_n - Sigma|."""
     key_sample, key_norm = jax.random.split(key)
     sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
-    return op.norm(op.difference(sample, op.exact_power(population, 1)), population, key_norm)
+    return op.norm(
+        op.difference(sample, op.exact_power(population, 1)), population, key_norm
+    )
 
 
-def cube_deviation(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:
+def cube_deviation(
+    key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3
+) -> jax.Array:
     """|Sigma_n^3 - Sigma^3|, or its distance from another power."""
     key_sample, key_norm = jax.random.split(key)
     sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
-    return op.norm(op.difference(op.cube(sample), op.exact_power(population, target)), population, key_norm)
+    return op.norm(
+        op.difference(op.cube(sample), op.exact_power(population, target)),
+        population,
+        key_norm,
+    )
 
 
 def cube_trace(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
@@ -55,34 +67,55 @@ def cube_trace(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Arra
     return op.trace_cube(population, op.shares(key, population, numbers["n"]))
 
 
-def projection(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+def projection(
+    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> jax.Array:
     """|Theta* Theta - Sigma^3| with `rows` independent directions."""
     del numbers
     key_rows, key_norm = jax.random.split(key)
     drawn = op.exact_sketch(key_rows, population, rows)
-    return op.norm(op.difference(drawn, op.exact_power(population, 3)), population, key_norm)
+    return op.norm(
+        op.difference(drawn, op.exact_power(population, 3)), population, key_norm
+    )
 
 
 def sketch(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, target: int = 3, centred: int = 0
+    key: jax.Array,
+    population: Arrays,
+    numbers: Numbers,
+    *,
+    rows: int,
+    target: int = 3,
+    centred: int = 0,
 ) -> jax.Array:
     """|S* V V^T S - Sigma^3|, or its distance from another power; `centred`, V has the mean of the sample removed."""
     key_sample, key_rows, key_norm = jax.random.split(key, 3)
     shares = op.shares(key_sample, population, numbers["n"])
     if centred:
         features = population["features"]
-        population = {**population, "features": features - jnp.matmul(shares, features, precision=HIGHEST)}
+        population = {
+            **population,
+            "features": features - jnp.matmul(shares, features, precision=HIGHEST),
+        }
     drawn = op.sketch(key_rows, population, shares, rows)
-    return op.norm(op.difference(drawn, op.exact_power(population, target)), population, key_norm)
+    return op.norm(
+        op.difference(drawn, op.exact_power(population, target)), population, key_norm
+    )
 
 
-def conditional_deviation(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+def conditional_deviation(
+    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> jax.Array:
     """|S* V V^T S - Sigma_n^3| for the sample that is given, by the shares of its atoms."""
     del numbers
     key_rows, key_norm = jax.random.split(key)
     shares = population["shares"]
     drawn = op.sketch(key_rows, population, shares, rows)
-    return op.norm(op.difference(drawn, op.cube(op.covariance(population, shares))), population, key_norm)
+    return op.norm(
+        op.difference(drawn, op.cube(op.covariance(population, shares))),
+        population,
+        key_norm,
+    )
 
 
 def weak_difference(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
@@ -92,33 +125,47 @@ def weak_difference(key: jax.Array, population: Arrays, numbers: Numbers) -> jax
     return jnp.abs(first * normal[0] - second * normal[1]) / jnp.sqrt(numbers["d"])
 
 
-def weak_difference_unscaled(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def weak_difference_unscaled(
+    key: jax.Array, population: Arrays, numbers: Numbers
+) -> jax.Array:
     """The same without the factor 1 / sqrt(d)."""
     return weak_difference(key, population, numbers) * jnp.sqrt(numbers["d"])
 
 
-def weak_difference_coupled(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def weak_difference_coupled(
+    key: jax.Array, population: Arrays, numbers: Numbers
+) -> jax.Array:
     """The same difference when both operators are driven by one and the same Gaussians."""
     key_sample, key_normal = jax.random.split(key)
     sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
     f = population["f"]
     drawn, wanted = op.powers_applied((sample, op.exact_power(population, 1)), 1.5, f)
     return (
-        jnp.linalg.norm(drawn - wanted) * jnp.abs(jax.random.normal(key_normal, (), f.dtype)) / jnp.sqrt(numbers["d"])
+        jnp.linalg.norm(drawn - wanted)
+        * jnp.abs(jax.random.normal(key_normal, (), f.dtype))
+        / jnp.sqrt(numbers["d"])
     )
 
 
-def standardised_image(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:
+def standardised_image(
+    key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3
+) -> jax.Array:
     """One coordinate of V^T S f over the standard deviation that Theta f has."""
     first, second = scales(key, population, numbers, target)
-    return first * jax.random.normal(jax.random.fold_in(key, 1), (), first.dtype) / second
+    return (
+        first * jax.random.normal(jax.random.fold_in(key, 1), (), first.dtype) / second
+    )
 
 
-def scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3) -> tuple[jax.Array, jax.Array]:
+def scales(
+    key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3
+) -> tuple[jax.Array, jax.Array]:
     """<f, Sigma_n^3 f>^(1/2) and <f, Sigma^3 f>^(1/2), or the latter for another power; from fold_in(key, 0)."""
     shares = op.shares(jax.random.fold_in(key, 0), population, numbers["n"])
     f = population["f"]
-    sample = jnp.vdot(f, op.cube(op.covariance(population, shares))(f), precision=HIGHEST)
+    sample = jnp.vdot(
+        f, op.cube(op.covariance(population, shares))(f), precision=HIGHEST
+    )
     exact = jnp.vdot(f, op.exact_power(population, target)(f), precision=HIGHEST)
     return jnp.sqrt(sample), jnp.sqrt(exact)
 
@@ -126,13 +173,21 @@ def scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3
 def mean_cube(population: Population, f: np.ndarray, n: float) -> float:
     """Return E <f, Sigma_n^3 f>: the terms of (A_1 + ... + A_n)^3 / n^3, A_i = K_i x K_i, by which indices agree."""
     features, weights = population.features, population.weights
-    sigma, lengths, values = population.eigenvalues, np.sum(features**2, axis=1), features @ f
+    sigma, lengths, values = (
+        population.eigenvalues,
+        np.sum(features**2, axis=1),
+        features @ f,
+    )
     square = features.T @ (weights * lengths * values)  # E[A^2] f
     twice = float(square @ (sigma * f))  # <f, E[A^2] Sigma f>
-    inner = float(np.sum(weights * values**2 * np.sum(features**2 * sigma, axis=1)))  # <f, E[A Sigma A] f>
+    inner = float(
+        np.sum(weights * values**2 * np.sum(features**2 * sigma, axis=1))
+    )  # <f, E[A Sigma A] f>
     alone = float(np.sum(weights * lengths**2 * values**2))  # <f, E[A^3] f>
     cubed = float(np.sum(sigma**3 * f**2))
-    return (n * (n - 1) * (n - 2) * cubed + n * (n - 1) * (2 * twice + inner) + n * alone) / n**3
+    return (
+        n * (n - 1) * (n - 2) * cubed + n * (n - 1) * (2 * twice + inner) + n * alone
+    ) / n**3
 
 
 def wishart_root(key: jax.Array, dim: int, d: jax.Array, dtype: jnp.dtype) -> jax.Array:
@@ -142,15 +197,26 @@ def wishart_root(key: jax.Array, dim: int, d: jax.Array, dtype: jnp.dtype) -> ja
     any number of sketch rows cost as much as one.
     """
     key_diagonal, key_below = jax.random.split(key)
-    diagonal = jnp.sqrt(2 * jax.random.gamma(key_diagonal, (d - jnp.arange(dim, dtype=dtype)) / 2, dtype=dtype))
-    return jnp.tril(jax.random.normal(key_below, (dim, dim), dtype), -1) + jnp.diag(diagonal)
+    diagonal = jnp.sqrt(
+        2
+        * jax.random.gamma(
+            key_diagonal, (d - jnp.arange(dim, dtype=dtype)) / 2, dtype=dtype
+        )
+    )
+    return jnp.tril(jax.random.normal(key_below, (dim, dim), dtype), -1) + jnp.diag(
+        diagonal
+    )
 
 
-def _halves(key: jax.Array, population: Arrays, numbers: Numbers) -> tuple[jax.Array, jax.Array]:
+def _halves(
+    key: jax.Array, population: Arrays, numbers: Numbers
+) -> tuple[jax.Array, jax.Array]:
     """Return A and B, (r, p), with A A' = Sigma_n^3 and, given the sample, B B' distributed as S* V V^T S."""
     key_sample, key_rows = jax.random.split(key)
     features = population["features"]
-    weighted = jnp.sqrt(op.shares(key_sample, population, numbers["n"]))[:, None] * features
+    weighted = (
+        jnp.sqrt(op.shares(key_sample, population, numbers["n"]))[:, None] * features
+    )
     half = matmul(matmul(weighted.T, weighted), weighted.T)
     root = wishart_root(key_rows, features.shape[0], numbers["d"], features.dtype)
     return half, matmul(half, root) / jnp.sqrt(numbers["d"])
@@ -174,7 +240,9 @@ def stretch(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
     return operator_norm(matmul(half, half.T))
 
 
-def mean_separation_loss(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def mean_separation_loss(
+    key: jax.Array, population: Arrays, numbers: Numbers
+) -> jax.Array:
     """lambda_1^3 |mu_1 - mu_2|^2 - |V^T S (mu_1 - mu_2)|^2."""
     gap = population["gap"][None]
     image = _squares(_halves(key, population, numbers)[1], gap)[0]
@@ -194,4 +262,6 @@ def image_ratio(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Arr
     root = wishart_root(key, scale.shape[0], numbers["d"], scale.dtype)
     images = _squares(scale[:, None] * root, population["pairs"])
     within = population["within"]
-    return jnp.max(jnp.where(within, images, -jnp.inf)) / jnp.min(jnp.where(within, jnp.inf, images))
+    return jnp.max(jnp.where(within, images, -jnp.inf)) / jnp.min(
+        jnp.where(within, jnp.inf, images)
+    )

@@ -7,38 +7,74 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.bound_cases import CONCENTRATION, FOURIER, SKETCHING, STREAMING, words_of, wrong_edges
+from support.bound_cases import (
+    CONCENTRATION,
+    FOURIER,
+    SKETCHING,
+    STREAMING,
+    words_of,
+    wrong_edges,
+)
 from support.stress_numbers import NO_NUMBERS
 
 from jaxkern.bounds import Bound, concentration, fourier, sketching, streaming
 from jaxkern.bounds._bound import xp
 
-TOPICS = {sketching: SKETCHING, fourier: FOURIER, streaming: STREAMING, concentration: CONCENTRATION}
-CASES = {f"{module.__name__[8:]}.{name}": case for module, table in TOPICS.items() for name, case in table.items()}
-QUADRATURE = tuple(f"bounds.fourier.{n}" for n in ("relative_distances_sharp", "relative_distances_given", "ball"))
+TOPICS = {
+    sketching: SKETCHING,
+    fourier: FOURIER,
+    streaming: STREAMING,
+    concentration: CONCENTRATION,
+}
+CASES = {
+    f"{module.__name__[8:]}.{name}": case
+    for module, table in TOPICS.items()
+    for name, case in table.items()
+}
+QUADRATURE = tuple(
+    f"bounds.fourier.{n}"
+    for n in ("relative_distances_sharp", "relative_distances_given", "ball")
+)
 """Those whose literal form is a quadrature."""
-LIKE_OTHERS = ("printed", "kernel_values_given", ".simplex_success_limit")  # those the contracts jit and map
+LIKE_OTHERS = (
+    "printed",
+    "kernel_values_given",
+    ".simplex_success_limit",
+)  # those the contracts jit and map
 
 
 @pytest.mark.parametrize("module", TOPICS, ids=lambda module: module.__name__)
 def test_every_public_bound_is_in_the_table_with_its_hypotheses(module):
     functions = {name: getattr(module, name) for name in module.__all__}
-    returned = {name: inspect.signature(x).return_annotation for name, x in functions.items() if callable(x)}
+    returned = {
+        name: inspect.signature(x).return_annotation
+        for name, x in functions.items()
+        if callable(x)
+    }
     bounds = {name for name, what in returned.items() if what in (Bound, "Bound")}
-    assert {name.split()[0] for name, case in TOPICS[module].items() if case.edges} == bounds
+    assert {
+        name.split()[0] for name, case in TOPICS[module].items() if case.edges
+    } == bounds
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_bounds_on_python_numbers_are_the_literal_formula_in_float64(name):
     bound, words, value, failure, _ = CASES[name]
     found = bound(**words)
-    beyond = " at 3" in name or ".inner_products at" in name  # where sizes or tau may be too small
-    assert isinstance(found, Bound) and (found.valid is True or (beyond and found.valid is False))
+    beyond = (
+        " at 3" in name or ".inner_products at" in name
+    )  # where sizes or tau may be too small
+    assert isinstance(found, Bound) and (
+        found.valid is True or (beyond and found.valid is False)
+    )
     assert type(found.value) is float and type(found.probability) is float
     assert found.value == pytest.approx(value, rel=1e-12)
     tolerance = 1e-6 if name in QUADRATURE else 1e-9
     assert 1 - found.probability == pytest.approx(failure, rel=tolerance, abs=1e-15)
-    assert any(paper in found.source for paper in ("kpotufe2020", "chen2016", "ghashami2016", "amini2021", "jaxkern"))
+    assert any(
+        paper in found.source
+        for paper in ("kpotufe2020", "chen2016", "ghashami2016", "amini2021", "jaxkern")
+    )
     assert ("printed" in found.source) == name.endswith("printed")
 
 
@@ -49,21 +85,39 @@ def test_hypotheses_hold_up_to_their_edges(name):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * n.endswith(LIKE_OTHERS)) for n in CASES if " at " not in n]
+    "name",
+    [
+        pytest.param(n, marks=[pytest.mark.slow] * n.endswith(LIKE_OTHERS))
+        for n in CASES
+        if " at " not in n
+    ],
 )
-def test_bounds_on_arrays_are_those_on_numbers_and_can_be_traced_in_each_argument(name, x64):
+def test_bounds_on_arrays_are_those_on_numbers_and_can_be_traced_in_each_argument(
+    name, x64
+):
     """The contract tests jit, map and differentiate them in all arguments at once."""
     bound, words, *_ = CASES[name]
     single = bound(**words)
     arrays = {word: jnp.asarray(value, float) for word, value in words.items()}
-    found = bound(**{word: value if value.ndim else jnp.stack([value, value]) for word, value in arrays.items()})
+    found = bound(
+        **{
+            word: value if value.ndim else jnp.stack([value, value])
+            for word, value in arrays.items()
+        }
+    )
     tolerance = 1e-6 if name in QUADRATURE else 1e-9
     assert found.value.tolist() == pytest.approx([single.value] * 2, rel=tolerance)
-    assert (1 - found.probability).tolist() == pytest.approx([1 - single.probability] * 2, rel=tolerance, abs=1e-12)
+    assert (1 - found.probability).tolist() == pytest.approx(
+        [1 - single.probability] * 2, rel=tolerance, abs=1e-12
+    )
     assert found.valid.tolist() == [True, True] and found.source == single.source
     for word, value in arrays.items():
         traced = jax.eval_shape(lambda x, word=word: bound(**words | {word: x}), value)
-        leaves = [leaf for leaf in (traced.value, traced.probability, traced.valid) if hasattr(leaf, "shape")]
+        leaves = [
+            leaf
+            for leaf in (traced.value, traced.probability, traced.valid)
+            if hasattr(leaf, "shape")
+        ]
         assert leaves and all(leaf.shape == () for leaf in leaves), word
 
 
@@ -74,24 +128,42 @@ def test_numpy_scalars_of_any_dtype_give_float64():
     narrow = sketching.weak_difference_coupled(
         **{word: kind(words[word]) for word, kind in zip(words, kinds, strict=True)}
     )
-    assert type(narrow.value) is float and narrow.value == exact.value and narrow.valid is exact.valid is True
+    assert (
+        type(narrow.value) is float
+        and narrow.value == exact.value
+        and narrow.valid is exact.valid is True
+    )
 
 
 def test_what_python_refuses_to_compute_is_a_number_of_ieee():
     """A power of a negative number is complex in Python, and exp(1000) an error; a default is a plain float."""
     words = words_of(sketching.weak_difference, op_norm=-0.6)
     found = sketching.weak_difference(**words)
-    assert type(found.value) is float and math.isnan(found.value) and math.isfinite(found.probability)
+    assert (
+        type(found.value) is float
+        and math.isnan(found.value)
+        and math.isfinite(found.probability)
+    )
     assert found.valid is False
     mapped = sketching.weak_difference(**words | {"op_norm": jnp.array([-0.6, 0.6])})
-    assert mapped.valid.tolist() == [False, True] and np.isfinite(mapped.probability).all()
-    found = sketching.projected_inner_products(op_norm=0.6, trace3=0.25, d=400, tau=-1000.0)
-    assert found.probability == -math.inf and math.isnan(found.value) and found.valid is False
+    assert (
+        mapped.valid.tolist() == [False, True] and np.isfinite(mapped.probability).all()
+    )
+    found = sketching.projected_inner_products(
+        op_norm=0.6, trace3=0.25, d=400, tau=-1000.0
+    )
+    assert (
+        found.probability == -math.inf
+        and math.isnan(found.value)
+        and found.valid is False
+    )
 
 
 def test_nan_is_never_the_larger_nor_the_smaller_of_two_numbers():
     for function in (xp.maximum, xp.minimum):
-        assert all(math.isnan(function(*pair)) for pair in ((1.0, math.nan), (math.nan, 1.0)))
+        assert all(
+            math.isnan(function(*pair)) for pair in ((1.0, math.nan), (math.nan, 1.0))
+        )
     assert xp.maximum(1.0, 2.0) == 2 and xp.minimum(1.0, 2.0) == 1
 
 
@@ -114,17 +186,34 @@ def test_functions_follow_their_arguments(name):
 
 
 def test_what_is_no_number_is_refused_by_name_and_lists_are_arrays():
-    bound, words = concentration.lipschitz_kernel, CONCENTRATION["lipschitz_kernel"].words
-    assert bound(**words, mean_scale=None).value == bound(**words).value  # None stands for another argument there
+    bound, words = (
+        concentration.lipschitz_kernel,
+        CONCENTRATION["lipschitz_kernel"].words,
+    )
+    assert (
+        bound(**words, mean_scale=None).value == bound(**words).value
+    )  # None stands for another argument there
     wrong = [("t", value) for value in (*NO_NUMBERS, [[1.0], [1.0, 2.0]])]
     for word, value in (*wrong, ("mean_scale", "1"), ("mean_scale", True)):
         with pytest.raises(ValueError, match=f"{word} must be a real number, got"):
             bound(**words | {word: value})
-    found, single = bound(**words | {"t": [1, 2]}), [bound(**words | {"t": t}).value for t in (1, 2)]
-    np.testing.assert_allclose(found.value, single, rtol=20 * float(jnp.finfo(found.value.dtype).eps))
+    found, single = (
+        bound(**words | {"t": [1, 2]}),
+        [bound(**words | {"t": t}).value for t in (1, 2)],
+    )
+    np.testing.assert_allclose(
+        found.value, single, rtol=20 * float(jnp.finfo(found.value.dtype).eps)
+    )
 
 
-@pytest.mark.parametrize("name", ["fourier.quadratic_form_shifted", "concentration.truncation", "streaming.best_rank"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fourier.quadratic_form_shifted",
+        "concentration.truncation",
+        "streaming.best_rank",
+    ],
+)
 def test_as_printed_must_be_a_truth_value(name):
     bound, words, *_ = CASES[f"bounds.{name}"]
     for wrong in ("yes", 1):
@@ -133,8 +222,18 @@ def test_as_printed_must_be_a_truth_value(name):
 
 
 def test_an_argument_that_is_not_a_number_or_less_than_one_thing_shows_also_where_it_is_not_used():
-    words = {"frequency_energy": 3.0, "distance": 0.7, "num_frequencies": 700.0, "dim": 5.0}
-    assert fourier.gradient(**words).valid and not fourier.gradient(**words | {"dim": np.nan}).valid
+    words = {
+        "frequency_energy": 3.0,
+        "distance": 0.7,
+        "num_frequencies": 700.0,
+        "dim": 5.0,
+    }
+    assert (
+        fourier.gradient(**words).valid
+        and not fourier.gradient(**words | {"dim": np.nan}).valid
+    )
     for word, unfit in (("dim", jnp.nan), ("num_frequencies", 0.99)):
-        valid = jax.vmap(lambda value, word=word: fourier.gradient(**words | {word: value}).valid)
+        valid = jax.vmap(
+            lambda value, word=word: fourier.gradient(**words | {word: value}).valid
+        )
         assert valid(jnp.array([5.0, unfit])).tolist() == [True, False]

@@ -12,13 +12,17 @@ CASES = {name: case for name, case in SKETCHING.items() if " at " not in name}
 FAILING = {name: case for name, case in CASES.items() if "tau" in case.words}
 
 
-@pytest.mark.parametrize("name", [name for name in FAILING if "weak_difference printed" not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in FAILING if "weak_difference printed" not in name]
+)
 def test_a_failure_probability_above_one_is_not_valid(name):
     bound, words, *_ = CASES[name]
     for tau in (0.0, -1.0):
         found = bound(**words | {"tau": tau})
         assert not found.valid and found.probability <= 0
-        logarithm = "relative" in name or name == "covariance_deviation_operator"  # beside tau
+        logarithm = (
+            "relative" in name or name == "covariance_deviation_operator"
+        )  # beside tau
         assert tau == 0 or not found.value > 0 or logarithm
 
 
@@ -28,13 +32,25 @@ def test_a_failure_probability_above_one_is_not_valid(name):
         ("covariance_deviation", {"kappa": 9.0, "trace": 1.0, "tau": 1.0}, "n >= 8"),
         ("gaussian_covariance", {"rank": 4.0, "tau": 2.0}, "n >= 4"),
         ("gaussian_covariance", {"rank": 4.0, "tau": 8.0}, "n >= 8"),
-        ("projected_inner_products", {"op_norm": 1.0, "trace3": 4.0, "tau": 2.0}, "d >= 4"),
-        ("projected_inner_products", {"op_norm": 1.0, "trace3": 4.0, "tau": 8.0}, "d >= 8"),
+        (
+            "projected_inner_products",
+            {"op_norm": 1.0, "trace3": 4.0, "tau": 2.0},
+            "d >= 4",
+        ),
+        (
+            "projected_inner_products",
+            {"op_norm": 1.0, "trace3": 4.0, "tau": 8.0},
+            "d >= 8",
+        ),
         ("conditional_sketch", {"op_norm3": 0.5, "trace3": 2.0, "tau": 2.0}, "d >= 4"),
         ("conditional_sketch", {"op_norm3": 0.5, "trace3": 2.0, "tau": 8.0}, "d >= 8"),
         ("inner_products", {"trace3": 1.0, "tau": 1.0}, "n >= 6272; d >= 4"),
         ("inner_products printed", {"trace3": 1.0, "tau": 1.0}, "n >= 6272"),
-        ("weak_difference printed", {"kappa": 64.0, "op_norm": 64.0, "trace": 4.0, "tau": 1.0}, "n >= 4"),
+        (
+            "weak_difference printed",
+            {"kappa": 64.0, "op_norm": 64.0, "trace": 4.0, "tau": 1.0},
+            "n >= 4",
+        ),
     ],
 )
 def test_sizes_hold_up_to_edges_without_rounding(name, changes, hypotheses):
@@ -62,15 +78,30 @@ def test_bounds_relate_as_documented():
     def value(name):
         return CASES[name].bound(**CASES[name].words).value
 
-    assert 1 <= value("covariance_deviation") / value("covariance_deviation_bernstein") <= 4
+    assert (
+        1
+        <= value("covariance_deviation") / value("covariance_deviation_bernstein")
+        <= 4
+    )
     for name in ("inner_products", "cube_trace", "weak_difference"):
         assert value(name) < value(f"{name} printed")
-    words, lower = CASES["projected_inner_products"].words, sketching.KOLTCHINSKII_LOUNICI_LOWER
+    words, lower = (
+        CASES["projected_inner_products"].words,
+        sketching.KOLTCHINSKII_LOUNICI_LOWER,
+    )
     shape = sketching.projected_inner_products(**words, constant=1).value
-    assert value("projected_inner_products") / shape == pytest.approx(sketching.KOLTCHINSKII_LOUNICI_TRACE)
-    assert 1.999 < lower - math.log1p(lower) < 2 and lower < sketching.KOLTCHINSKII_LOUNICI_TRACE == 3.51
+    assert value("projected_inner_products") / shape == pytest.approx(
+        sketching.KOLTCHINSKII_LOUNICI_TRACE
+    )
+    assert (
+        1.999 < lower - math.log1p(lower) < 2
+        and lower < sketching.KOLTCHINSKII_LOUNICI_TRACE == 3.51
+    )
     more = CASES["weak_difference"].words | {"n": 10**12}
-    assert sketching.weak_difference_coupled(**more).value < 1e-2 * sketching.weak_difference(**more).value
+    assert (
+        sketching.weak_difference_coupled(**more).value
+        < 1e-2 * sketching.weak_difference(**more).value
+    )
     assert SPECTRUM["op_norm"] ** 3 == pytest.approx(SPECTRUM["op_norm3"])
 
 
@@ -80,13 +111,33 @@ def test_corrected_bounds_scale_with_the_kernel(name):
     bound, words, *_ = CASES[name]
     c = 3.0
     degree = dict.fromkeys(("trace3", "op_norm3", "energy"), 3)
-    degree |= dict.fromkeys(("kappa", "op_norm", "trace", "hs_norm", "theta", "scale", "eigenvalue", "sigma"), 1)
+    degree |= dict.fromkeys(
+        (
+            "kappa",
+            "op_norm",
+            "trace",
+            "hs_norm",
+            "theta",
+            "scale",
+            "eigenvalue",
+            "sigma",
+        ),
+        1,
+    )
     degree |= dict.fromkeys(("mean_gap", "squared_diameter", "squared_distance"), 1)
     scaled = {key: value * c ** degree.get(key, 0) for key, value in words.items()}
     others = {"hilbert_mean": 1, "relative_norms": 0, "relative_separation": 0}
     others |= {"separation_shortfall": 4, "mean_separation_shortfall": 4}
-    power = 1 if "covariance" in name else 1.5 if "weak" in name or "law" in name else others.get(name, 3)
-    assert bound(**scaled).value == pytest.approx(c**power * bound(**words).value, rel=1e-12)
+    power = (
+        1
+        if "covariance" in name
+        else 1.5
+        if "weak" in name or "law" in name
+        else others.get(name, 3)
+    )
+    assert bound(**scaled).value == pytest.approx(
+        c**power * bound(**words).value, rel=1e-12
+    )
     assert bound(**scaled).valid == bound(**words).valid
 
 
@@ -96,11 +147,19 @@ def test_sharper_bounds_are_sharper():
             continue
         for n in (1, 30, 10**6):
             given = words | {"n": n}
-            deviations = (sketching.covariance_deviation_sharp, sketching.covariance_deviation_bernstein)
-            sharp, bernstein = (bound(**words_of(bound, **given)).value for bound in deviations)
+            deviations = (
+                sketching.covariance_deviation_sharp,
+                sketching.covariance_deviation_bernstein,
+            )
+            sharp, bernstein = (
+                bound(**words_of(bound, **given)).value for bound in deviations
+            )
             assert sharp < bernstein
             general = sketching.inner_products_all_d(**given)
-            assert not general.valid or sketching.inner_products_every_n(**given).value < general.value
+            assert (
+                not general.valid
+                or sketching.inner_products_every_n(**given).value < general.value
+            )
             assert sketching.largest_stretch(**given).value > given["op_norm"] ** 3
 
 
@@ -108,11 +167,19 @@ def test_a_size_computed_from_a_condition_meets_it():
     """n = 32 kappa s tau / S in floating point, by another order of operations, still counts as enough."""
     for tau in np.linspace(0.1, 9, 50).tolist():
         words = words_of(sketching.cube_deviation, tau=tau)
-        words["n"] = 32 * words["kappa"] * (words["trace"] / words["op_norm"]) * tau / words["op_norm"]
+        words["n"] = (
+            32
+            * words["kappa"]
+            * (words["trace"] / words["op_norm"])
+            * tau
+            / words["op_norm"]
+        )
         assert sketching.cube_deviation(**words).valid
 
 
 def test_a_variance_of_zero_may_be_rounded_to_less():
     """All points are equal: kappa tr Sigma = h^2, and h is known to an ulp."""
-    found = sketching.covariance_deviation_sharp(kappa=1.0, trace=1.0, hs_norm=math.nextafter(1.0, 2), n=10, tau=3.0)
+    found = sketching.covariance_deviation_sharp(
+        kappa=1.0, trace=1.0, hs_norm=math.nextafter(1.0, 2), n=10, tau=3.0
+    )
     assert found.value == pytest.approx(math.sqrt(2) / 10, rel=1e-14)

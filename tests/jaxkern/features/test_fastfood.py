@@ -27,7 +27,13 @@ def data(rng, dtype="float32", dim=DIM):
 
 
 def draw(m=M, dim=DIM, kernel=None, seed=0, **options):
-    return fastfood(jax.random.key(seed), kernel or Matern32(LENGTHSCALE), dim, num_frequencies=m, **options)
+    return fastfood(
+        jax.random.key(seed),
+        kernel or Matern32(LENGTHSCALE),
+        dim,
+        num_frequencies=m,
+        **options,
+    )
 
 
 def reordered(size):
@@ -55,7 +61,9 @@ def literal(phi):
 def test_the_transform_is_a_product_with_a_hadamard_matrix(size):
     """Exactly: all sums are whole numbers."""
     H = np.asarray(jax.jit(_hadamard)(np.eye(size, dtype="float32"))).T
-    assert np.array_equal(H, reordered(size)) and np.array_equal(H @ H.T, size * np.eye(size))
+    assert np.array_equal(H, reordered(size)) and np.array_equal(
+        H @ H.T, size * np.eye(size)
+    )
     assert sorted(map(tuple, H)) == sorted(map(tuple, hadamard(size)))
 
 
@@ -68,21 +76,34 @@ def test_features_are_the_cosines_at_the_literal_frequencies(dim, dtype, rng):
     size = phi.gains.shape[1]
     # Sums of `size` terms after sums of dim terms, relative to the lengths of their vectors.
     rounding = (
-        (2 * size**0.5 + 8) * eps(dtype) * np.linalg.norm(np.float64(X), axis=1)[:, None] * np.float64(phi.lengths)
+        (2 * size**0.5 + 8)
+        * eps(dtype)
+        * np.linalg.norm(np.float64(X), axis=1)[:, None]
+        * np.float64(phi.lengths)
     )
     allowed = (np.tile(rounding / LENGTHSCALE, 2) + 8 * eps(dtype)) / math.sqrt(m)
     expected = np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / math.sqrt(m)
     Z = phi(X)
     assert Z.dtype == dtype and Z.shape == expected.shape == (N, phi.num_features)
-    assert (np.abs(np.float64(Z) - expected) <= allowed).all() and np.median(allowed) < 1e-4
+    assert (np.abs(np.float64(Z) - expected) <= allowed).all() and np.median(
+        allowed
+    ) < 1e-4
     W_found = phi.frequencies
-    assert W_found.dtype == dtype and W_found.shape == (m, dim) and phi.num_frequencies == m
-    np.testing.assert_allclose(W_found, W, rtol=0, atol=20 * eps(dtype) * np.abs(W).max())
+    assert (
+        W_found.dtype == dtype
+        and W_found.shape == (m, dim)
+        and phi.num_frequencies == m
+    )
+    np.testing.assert_allclose(
+        W_found, W, rtol=0, atol=20 * eps(dtype) * np.abs(W).max()
+    )
 
 
 def test_a_vector_without_a_direction_gets_one(dtype):
     assert np.array_equal(_unit(jnp.zeros(4, dtype)), np.full(4, 0.5))
-    np.testing.assert_allclose(_unit(jnp.array([3.0, 4.0], dtype)), [0.6, 0.8], rtol=2 * eps(dtype))
+    np.testing.assert_allclose(
+        _unit(jnp.array([3.0, 4.0], dtype)), [0.6, 0.8], rtol=2 * eps(dtype)
+    )
 
 
 def test_a_larger_map_repeats_the_frequencies_of_a_smaller_one(rng):
@@ -93,10 +114,17 @@ def test_a_larger_map_repeats_the_frequencies_of_a_smaller_one(rng):
     assert blocks == 3
     assert np.array_equal(small.lengths, np.asarray(large.lengths)[:m])
     for name in ("signs", "permutations", "gains"):
-        assert np.array_equal(getattr(small, name), np.asarray(getattr(large, name))[:blocks])
+        assert np.array_equal(
+            getattr(small, name), np.asarray(getattr(large, name))[:blocks]
+        )
     X = data(rng)
     columns = math.sqrt(M) * np.asarray(large(X))[:, :m]
-    np.testing.assert_allclose(math.sqrt(m) * np.asarray(small(X))[:, :m], columns, rtol=0, atol=1e2 * eps("float32"))
+    np.testing.assert_allclose(
+        math.sqrt(m) * np.asarray(small(X))[:, :m],
+        columns,
+        rtol=0,
+        atol=1e2 * eps("float32"),
+    )
     assert len(np.unique(large.frequencies)) == M * DIM
 
 
@@ -119,16 +147,26 @@ GOLDEN = [
 
 def test_the_first_frequencies_are_those_of_the_first_release():
     found = draw(3, 3, Matern32(1.0), seed=11, dtype="float32").frequencies
-    np.testing.assert_allclose(found, np.asarray(GOLDEN), rtol=0, atol=32 * eps("float32"))
+    np.testing.assert_allclose(
+        found, np.asarray(GOLDEN), rtol=0, atol=32 * eps("float32")
+    )
 
 
 def test_rows_are_unit_vectors_times_the_lengths():
     """On a line they are the lengths with signs."""
     phi, blocks = many(Gaussian, BLOCK), MANY // BLOCK
     for drawn in (phi, draw(dim=1)):
-        np.testing.assert_allclose(np.linalg.norm(drawn.frequencies, axis=1), drawn.lengths, rtol=10 * eps("float32"))
-    np.testing.assert_allclose(np.linalg.norm(phi.gains, axis=1), BLOCK**-0.5, rtol=10 * eps("float32"))
-    assert np.array_equal(np.sort(phi.permutations, axis=1), np.tile(np.arange(BLOCK), (blocks, 1)))
+        np.testing.assert_allclose(
+            np.linalg.norm(drawn.frequencies, axis=1),
+            drawn.lengths,
+            rtol=10 * eps("float32"),
+        )
+    np.testing.assert_allclose(
+        np.linalg.norm(phi.gains, axis=1), BLOCK**-0.5, rtol=10 * eps("float32")
+    )
+    assert np.array_equal(
+        np.sort(phi.permutations, axis=1), np.tile(np.arange(BLOCK), (blocks, 1))
+    )
     assert np.array_equal(np.abs(phi.signs), np.ones((blocks, BLOCK)))
 
 
@@ -154,10 +192,19 @@ def pair_covariance(size, r2, kappa, terms=30):
         shared = range(0, 2 * min(k, m) + 1, 2)
         moment = sum(
             kappa**j
-            / (2.0 ** (k + m - j) * math.factorial(j) * math.factorial(k - j // 2) * math.factorial(m - j // 2))
+            / (
+                2.0 ** (k + m - j)
+                * math.factorial(j)
+                * math.factorial(k - j // 2)
+                * math.factorial(m - j // 2)
+            )
             for j in shared
         )
-        lengths = special.poch(size / 2, k) * special.poch(size / 2, m) / special.poch(size / 2, k + m)
+        lengths = (
+            special.poch(size / 2, k)
+            * special.poch(size / 2, m)
+            / special.poch(size / 2, k + m)
+        )
         total += (-1) ** (k + m) * r2 ** (k + m) * moment * lengths
     return total - math.exp(-r2)
 
@@ -168,7 +215,9 @@ def kappas(u):
     found = []
     for signs in itertools.product([1, -1], repeat=len(u)):
         v = (H @ (np.array(signs) * u)) ** 2 / len(u) / (u @ u)
-        found.extend(H[1] @ v[list(order)] for order in itertools.permutations(range(len(u))))
+        found.extend(
+            H[1] @ v[list(order)] for order in itertools.permutations(range(len(u)))
+        )
     values, counts = np.unique(np.abs(found).round(12), return_counts=True)
     return values, counts / counts.sum()
 
@@ -198,7 +247,10 @@ def test_the_variance_is_that_of_the_enumeration(r):
     for u in DIFFERENCES:
         u = r * u / np.linalg.norm(u)
         values, weights = kappas(u)
-        c = sum(w * pair_covariance(BLOCK, r * r, value) for value, w in zip(values, weights, strict=True))
+        c = sum(
+            w * pair_covariance(BLOCK, r * r, value)
+            for value, w in zip(values, weights, strict=True)
+        )
         cosines = np.cos(W @ u).reshape(-1, BLOCK)
         some = np.concatenate([cosines[::2], cosines[1::2, :2]], axis=1)
         for part, q, t in ((cosines, 1, 0), (cosines[:, :2], 0, 2), (some, 1, 2)):
@@ -223,9 +275,13 @@ def test_the_limits_of_the_variance_follow_from_the_covariance_of_two_rows():
     """E kappa^2 = 2 (1 - rho) / (D - 1), exactly; the covariance of two rows is quadratic in a small kappa."""
     for u in DIFFERENCES:
         values, weights = kappas(u)
-        assert weights @ values**2 == pytest.approx(2 * (1 - spread(u)) / (BLOCK - 1), rel=1e-9)
+        assert weights @ values**2 == pytest.approx(
+            2 * (1 - spread(u)) / (BLOCK - 1), rel=1e-9
+        )
     size = 2**14
-    for r2, kappa in itertools.product((0.04, 1.0, 3.0), (0.0, 0.5 * size**-0.5, 2 * size**-0.5)):
+    for r2, kappa in itertools.product(
+        (0.04, 1.0, 3.0), (0.0, 0.5 * size**-0.5, 2 * size**-0.5)
+    ):
         expected = math.exp(-r2) * r2**2 * (kappa**2 - 1 / size) / 2
         assert pair_covariance(size, r2, kappa) == pytest.approx(expected, rel=1e-3)
 
@@ -234,7 +290,10 @@ def test_the_map_keeps_numbers_for_frequencies_and_not_for_their_coordinates():
     """Also drawing never forms the matrix, and mapping nothing larger than the result."""
 
     def held(make, m, dim):
-        phi = jax.eval_shape(lambda key: make(key, Matern52(1.0), dim, num_frequencies=m), jax.random.key(0))
+        phi = jax.eval_shape(
+            lambda key: make(key, Matern52(1.0), dim, num_frequencies=m),
+            jax.random.key(0),
+        )
         return phi, sum(leaf.size for leaf in jax.tree.leaves(phi))
 
     m, dim, size = 2048, 400, 512

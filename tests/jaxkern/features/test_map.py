@@ -16,7 +16,10 @@ from jaxkern.kernels import Exponential, Gaussian
 N, DIM = 10, 5
 LENGTHSCALE = 1.5
 
-QUICK = [pytest.param(name, marks=() if name == MAPS[name].function else pytest.mark.slow) for name in MAPS]
+QUICK = [
+    pytest.param(name, marks=() if name == MAPS[name].function else pytest.mark.slow)
+    for name in MAPS
+]
 every = pytest.mark.parametrize("name", QUICK)
 
 
@@ -28,7 +31,9 @@ def data(dtype="float32"):
 
 
 def make(name, points, seed=0, kernel=Gaussian):
-    return MAPS[name].make(jax.random.key(seed), kernel(jnp.asarray(LENGTHSCALE, points.dtype)), points)
+    return MAPS[name].make(
+        jax.random.key(seed), kernel(jnp.asarray(LENGTHSCALE, points.dtype)), points
+    )
 
 
 @cache
@@ -45,23 +50,37 @@ def rounding(phi, dtype="float32"):
 def same_bits(a, b):
     leaves, others = jax.tree.leaves(a), jax.tree.leaves(b)
     assert jax.tree.structure(a) == jax.tree.structure(b)
-    return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(leaves, others, strict=True))
+    return all(
+        x.dtype == y.dtype and np.array_equal(x, y)
+        for x, y in zip(leaves, others, strict=True)
+    )
 
 
 def test_every_map_of_the_package_has_an_entry():
-    makers = {name for name in features.__all__ if name.islower()} - {"as_map", "preimage"}
+    makers = {name for name in features.__all__ if name.islower()} - {
+        "as_map",
+        "preimage",
+    }
     assert {entry.function for entry in MAPS.values()} == makers
 
 
 @every
-def test_features_have_their_number_their_dtype_and_the_leading_axes_of_the_points(name):
+def test_features_have_their_number_their_dtype_and_the_leading_axes_of_the_points(
+    name,
+):
     (X, _), phi, m = data(), fitted(name), MAPS[name].num_features
     Z = phi(X)
     assert phi.num_features == m and Z.shape == (N, m) and Z.dtype == X.dtype
-    assert np.isfinite(Z).all() and np.abs(Z).max(0).all() and len(np.unique(Z, axis=0)) == N
+    assert (
+        np.isfinite(Z).all()
+        and np.abs(Z).max(0).all()
+        and len(np.unique(Z, axis=0)) == N
+    )
     assert np.array_equal(phi(X.reshape(2, 5, DIM)), Z.reshape(2, 5, m))
     assert phi(X[0]).shape == (m,)
-    assert jax.eval_shape(phi, X[:0]).shape == (0, m) and jax.eval_shape(phi, X[None, :0]).shape == (1, 0, m)
+    assert jax.eval_shape(phi, X[:0]).shape == (0, m) and jax.eval_shape(
+        phi, X[None, :0]
+    ).shape == (1, 0, m)
 
 
 @every
@@ -81,7 +100,9 @@ def test_blocks_have_the_features_of_the_whole(name):
     np.testing.assert_allclose(single, Z, rtol=0, atol=rounding(phi))
     assert rounding(phi) < 1e-3 * np.abs(Z).max()
     # Three blocks, of which the last one is padded.
-    np.testing.assert_allclose(scale.embed(phi, X, block_size=4), Z, rtol=0, atol=rounding(phi))
+    np.testing.assert_allclose(
+        scale.embed(phi, X, block_size=4), Z, rtol=0, atol=rounding(phi)
+    )
 
 
 @every
@@ -101,7 +122,10 @@ def test_points_that_do_not_fit_are_refused_by_name(name):
         (X[0, 0], r"X must have shape \(..., 5\), got \(\)"),
         (X.astype("int32"), "X must have dtype float32 or float64, got int32"),
         (X.astype(bool), "X must have dtype float32 or float64, got bool"),
-        (X.astype("float64"), "X must have the dtype of the fitted map, float32, got float64"),
+        (
+            X.astype("float64"),
+            "X must have the dtype of the fitted map, float32, got float64",
+        ),
     ):
         with jax.enable_x64(True), pytest.raises(ValueError, match=message):
             phi(bad)
@@ -118,20 +142,28 @@ def test_a_point_that_is_not_a_number_spoils_its_own_features_only(name):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("name", [name for name in MAPS if MAPS[name].landmarks or MAPS[name].turned])
+@pytest.mark.parametrize(
+    "name", [name for name in MAPS if MAPS[name].landmarks or MAPS[name].turned]
+)
 def test_a_fit_to_what_is_not_a_number_shows_in_every_feature(name, bad):
     X, L = data()
     L[3, 1] = bad
     assert np.isnan(make(name, L)(X)).all()
 
 
-slope = jax.jit(jax.grad(lambda X, phi: jnp.sum(jnp.sin(phi(X)))))  # maps of one class have the program in common
+slope = jax.jit(
+    jax.grad(lambda X, phi: jnp.sum(jnp.sin(phi(X))))
+)  # maps of one class have the program in common
 
 
 @pytest.mark.parametrize(
     ("name", "kernel"),
     [pytest.param(*entry.values, Gaussian, marks=entry.marks) for entry in QUICK]
-    + [(name, Exponential) for name in MAPS if MAPS[name].landmarks and name == MAPS[name].function],
+    + [
+        (name, Exponential)
+        for name in MAPS
+        if MAPS[name].landmarks and name == MAPS[name].function
+    ],
 )
 def test_gradients_by_points_are_finite_where_points_coincide(name, kernel):
     """Among themselves, and with the points that the map is made of."""
@@ -141,7 +173,10 @@ def test_gradients_by_points_are_finite_where_points_coincide(name, kernel):
         phi = dataclasses.replace(phi, kernel=kernel(jnp.float32(LENGTHSCALE)))
     gradient = np.asarray(slope(X, phi))
     assert np.isfinite(gradient).all()
-    assert np.array_equal(gradient[0], gradient[1]) and np.abs(gradient).max(1).min() > 1e-5
+    assert (
+        np.array_equal(gradient[0], gradient[1])
+        and np.abs(gradient).max(1).min() > 1e-5
+    )
 
 
 @pytest.mark.parametrize("name", ["nystrom", "kernel_pca"])
@@ -149,7 +184,11 @@ def test_gradients_by_landmarks_are_finite_where_points_coincide(name):
     """A Gram matrix with two equal rows, whose smallest eigenvalue is dropped. (Draws have no part in this.)"""
     X, L = data()
     X[2], L[1] = L[0], L[0]
-    gradient = np.asarray(jax.jit(jax.grad(lambda L: jnp.sum(jnp.sin(make(name, L, kernel=Exponential)(X)))))(L))
+    gradient = np.asarray(
+        jax.jit(
+            jax.grad(lambda L: jnp.sum(jnp.sin(make(name, L, kernel=Exponential)(X))))
+        )(L)
+    )
     assert np.isfinite(gradient).all() and np.abs(gradient).max() > 1e-3
 
 
@@ -163,7 +202,12 @@ def test_single_precision_is_close_to_double(name):
     (X, _), narrow = data(), fitted(name)
     Z = narrow(X)
     with jax.enable_x64(True):
-        wide = jax.tree.map(lambda leaf: np.asarray(leaf, "float64") if leaf.dtype == "float32" else leaf, narrow)
+        wide = jax.tree.map(
+            lambda leaf: (
+                np.asarray(leaf, "float64") if leaf.dtype == "float32" else leaf
+            ),
+            narrow,
+        )
         X, L = (points.astype("float64") for points in data())
         exact = wide(X)
         assert exact.dtype == "float64"
@@ -190,7 +234,9 @@ def many_datasets(name, count, num_points, num_landmarks):
     def keys():
         return jax.random.split(jax.random.key(2), count)
 
-    found = np.asarray(jax.jit(jax.vmap(one))(keys(), Gaussian(jnp.asarray(lengthscales)), X))
+    found = np.asarray(
+        jax.jit(jax.vmap(one))(keys(), Gaussian(jnp.asarray(lengthscales)), X)
+    )
     assert len(traces) == 1
     assert found.shape == (count, 5, num_points) and np.isfinite(found).all()
     for i in (0, count // 2, count - 1):
@@ -201,7 +247,9 @@ def many_datasets(name, count, num_points, num_landmarks):
     assert not np.allclose(found[0], found[1], atol=1e-3 * np.abs(found[0]).max())
 
 
-@pytest.mark.parametrize("name", ["nystrom", pytest.param("streaming_pca", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["nystrom", pytest.param("streaming_pca", marks=pytest.mark.slow)]
+)
 def test_a_thousand_datasets_compile_once_and_equal_the_loop(name):
     """n = 50, d = 5, each with its key and its lengthscale; landmarks are the first points. All maps: below."""
     many_datasets(name, 1000, 50, NUM_LANDMARKS)

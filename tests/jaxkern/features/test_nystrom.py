@@ -23,7 +23,11 @@ def data(rng, dtype):
 
 def literal_map(X, L, rank):
     values, vectors = np.linalg.eigh(literal_gram(L, L, LENGTHSCALE))
-    return literal_gram(X, L, LENGTHSCALE) @ vectors[:, ::-1][:, :rank] / np.sqrt(values[::-1][:rank])
+    return (
+        literal_gram(X, L, LENGTHSCALE)
+        @ vectors[:, ::-1][:, :rank]
+        / np.sqrt(values[::-1][:rank])
+    )
 
 
 def products(phi, X, Y):
@@ -54,12 +58,26 @@ def test_functions_have_coordinates_in_an_orthonormal_system(dtype, rng):
 
     @jax.jit
     def found(phi, c):
-        system, one = rkhs.Function(kernel, L, phi.projection.T), rkhs.Function(kernel, X, c)
+        system, one = (
+            rkhs.Function(kernel, L, phi.projection.T),
+            rkhs.Function(kernel, X, c),
+        )
         rest = one - rkhs.Function(kernel, L, phi.projection.T @ phi.embed(one))
-        pairs = (phi.embed(rkhs.section(kernel, X)), phi(X)), (phi.embed(one), rkhs.inner(system, one))
-        return *pairs, rkhs.inner(system, system), phi.embed(system), rkhs.norm(one), rkhs.norm(rest)
+        pairs = (
+            (phi.embed(rkhs.section(kernel, X)), phi(X)),
+            (phi.embed(one), rkhs.inner(system, one)),
+        )
+        return (
+            *pairs,
+            rkhs.inner(system, system),
+            phi.embed(system),
+            rkhs.norm(one),
+            rkhs.norm(rest),
+        )
 
-    *pairs, products, own, length, rest = jax.device_get(found(phi, rng.normal(size=N).astype(dtype)))
+    *pairs, products, own, length, rest = jax.device_get(
+        found(phi, rng.normal(size=N).astype(dtype))
+    )
     for (ours, expected), size in zip(pairs, (1, length), strict=True):
         np.testing.assert_allclose(ours, expected, atol=tolerance(dtype) * size)
     for identity in (products, own):
@@ -74,9 +92,17 @@ def test_landmarks_may_repeat(dtype, rng):
     once = features.nystrom(Gaussian(LENGTHSCALE), L)
     thrice = features.nystrom(Gaussian(LENGTHSCALE), np.concatenate([L, L, L]))
     assert int(once.rank) == int(thrice.rank) == n
-    assert not np.asarray(thrice(X))[:, n:].any() and not np.asarray(thrice.eigenvalues)[n:].any()
-    np.testing.assert_allclose(products(thrice, X, X), products(once, X, X), atol=3 * tolerance(dtype))
-    values, expected = np.asarray(thrice.eigenvalues)[:n], 3 * np.asarray(once.eigenvalues)
+    assert (
+        not np.asarray(thrice(X))[:, n:].any()
+        and not np.asarray(thrice.eigenvalues)[n:].any()
+    )
+    np.testing.assert_allclose(
+        products(thrice, X, X), products(once, X, X), atol=3 * tolerance(dtype)
+    )
+    values, expected = (
+        np.asarray(thrice.eigenvalues)[:n],
+        3 * np.asarray(once.eigenvalues),
+    )
     np.testing.assert_allclose(values, expected, atol=10 * 3 * n * eps(dtype))
 
 
@@ -90,7 +116,11 @@ def test_close_landmarks_do_not_spoil_the_map():
     allowed = 10 * 200 * eps("float32")
     np.testing.assert_allclose(products(phi, L, L), truth, atol=allowed)
     values, vectors = np.linalg.eigh(np.asarray(gram(Gaussian(LENGTHSCALE), L)))
-    absolute = truth.astype(np.float32) @ vectors / np.sqrt(np.maximum(values, np.float32(1e-12)))
+    absolute = (
+        truth.astype(np.float32)
+        @ vectors
+        / np.sqrt(np.maximum(values, np.float32(1e-12)))
+    )
     assert np.abs(absolute @ absolute.T - truth).max() > 10 * allowed
 
 
@@ -98,9 +128,16 @@ def test_close_landmarks_do_not_spoil_the_map():
 def test_the_cut_off_does_not_depend_on_the_size_of_the_kernel(size, rng):
     X, L = data(rng, "float32")
     L = np.concatenate([L, L])
-    plain, scaled = features.nystrom(Gaussian(LENGTHSCALE), L), features.nystrom(size * Gaussian(LENGTHSCALE), L)
+    plain, scaled = (
+        features.nystrom(Gaussian(LENGTHSCALE), L),
+        features.nystrom(size * Gaussian(LENGTHSCALE), L),
+    )
     assert int(plain.rank) == int(scaled.rank) == n
-    np.testing.assert_allclose(products(scaled, X, X) / size, products(plain, X, X), atol=2 * tolerance("float32"))
+    np.testing.assert_allclose(
+        products(scaled, X, X) / size,
+        products(plain, X, X),
+        atol=2 * tolerance("float32"),
+    )
 
 
 def test_gradients_of_single_features_match_differences(rng, x64):
@@ -111,22 +148,34 @@ def test_gradients_of_single_features_match_differences(rng, x64):
     @jax.value_and_grad
     def loss(L):
         Z = features.nystrom(Gaussian(LENGTHSCALE), L, rank=RANK)(X)
-        return ((Z * jnp.sign(Z[:1])) * target).sum()  # whatever the sign of the eigenvectors
+        return (
+            (Z * jnp.sign(Z[:1])) * target
+        ).sum()  # whatever the sign of the eigenvectors
 
-    difference = (float(loss(L + 1e-5 * direction)[0]) - float(loss(L - 1e-5 * direction)[0])) / 2e-5
-    assert (np.asarray(loss(L)[1]) * direction).sum() == pytest.approx(difference, rel=1e-6)
+    difference = (
+        float(loss(L + 1e-5 * direction)[0]) - float(loss(L - 1e-5 * direction)[0])
+    ) / 2e-5
+    assert (np.asarray(loss(L)[1]) * direction).sum() == pytest.approx(
+        difference, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kernel": Distance()}, "kernel must be positive semidefinite to have an RKHS, got Distance"),
+        (
+            {"kernel": Distance()},
+            "kernel must be positive semidefinite to have an RKHS, got Distance",
+        ),
         ({"rank": 0}, "rank must be at least 1, got 0"),
         ({"rank": 6}, "rank must be at most 5 .the number of landmarks., got 6"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(changes, message):
-    arguments = {"kernel": Gaussian(1.0), "landmarks": np.zeros((5, 2), np.float32)} | changes
+    arguments = {
+        "kernel": Gaussian(1.0),
+        "landmarks": np.zeros((5, 2), np.float32),
+    } | changes
     with pytest.raises(ValueError, match=message):
         features.nystrom(**arguments)
 

@@ -19,7 +19,9 @@ LENGTHSCALE, SLOW = 1.5, pytest.mark.slow
 
 
 def data(rng, dtype):
-    return rng.normal(size=(N, DIM)).astype(dtype), (2 * rng.normal(size=(n, DIM))).astype(dtype)
+    return rng.normal(size=(N, DIM)).astype(dtype), (
+        2 * rng.normal(size=(n, DIM))
+    ).astype(dtype)
 
 
 def tolerance(dtype):
@@ -28,41 +30,67 @@ def tolerance(dtype):
 
 
 def fit(landmarks, **options):
-    return features.kernel_pca(Gaussian(LENGTHSCALE), landmarks, **{"num_components": COMPONENTS} | options)
+    return features.kernel_pca(
+        Gaussian(LENGTHSCALE), landmarks, **{"num_components": COMPONENTS} | options
+    )
 
 
 def test_new_points_go_where_scikit_learn_sends_them(dtype, rng):
     X, L = data(rng, dtype)
-    peer = Peer(COMPONENTS, kernel="rbf", gamma=1 / (2 * LENGTHSCALE**2), eigen_solver="dense").fit(np.float64(L))
+    peer = Peer(
+        COMPONENTS, kernel="rbf", gamma=1 / (2 * LENGTHSCALE**2), eigen_solver="dense"
+    ).fit(np.float64(L))
     phi = fit(L)
     expected = peer.transform(np.float64(X))
     Z = phi(X)
-    assert Z.shape == (N, COMPONENTS) and Z.dtype == dtype and phi.num_features == COMPONENTS == int(phi.rank)
+    assert (
+        Z.shape == (N, COMPONENTS)
+        and Z.dtype == dtype
+        and phi.num_features == COMPONENTS == int(phi.rank)
+    )
     np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance(dtype))
-    np.testing.assert_allclose(phi.eigenvalues, peer.eigenvalues_, atol=tolerance(dtype))
+    np.testing.assert_allclose(
+        phi.eigenvalues, peer.eigenvalues_, atol=tolerance(dtype)
+    )
 
 
 @pytest.mark.parametrize("normalized", [True, False])
-def test_few_components_of_many_landmarks_are_those_of_scikit_learn(normalized, x64, rng):
+def test_few_components_of_many_landmarks_are_those_of_scikit_learn(
+    normalized, x64, rng
+):
     """By the partial solver; totals and residuals do not need the other eigenvalues."""
     L, X = rng.normal(size=(MANY, DIM)), rng.normal(size=(N, DIM))
     assert prefers_partial(MANY, COMPONENTS)
-    peer = Peer(COMPONENTS, kernel="rbf", gamma=1 / (2 * LENGTHSCALE**2), eigen_solver="dense").fit(np.asarray(L))
+    peer = Peer(
+        COMPONENTS, kernel="rbf", gamma=1 / (2 * LENGTHSCALE**2), eigen_solver="dense"
+    ).fit(np.asarray(L))
     phi = fit(L, normalized=normalized)
-    expected = peer.transform(np.asarray(X)) * (1 if normalized else peer.eigenvalues_**0.5)
-    np.testing.assert_allclose(up_to_sign(phi(X), expected), expected, rtol=0, atol=1e-10)
+    expected = peer.transform(np.asarray(X)) * (
+        1 if normalized else peer.eigenvalues_**0.5
+    )
+    np.testing.assert_allclose(
+        up_to_sign(phi(X), expected), expected, rtol=0, atol=1e-10
+    )
     np.testing.assert_allclose(phi.eigenvalues, peer.eigenvalues_, rtol=1e-11)
     H = np.eye(MANY) - 1 / MANY
     total = np.trace(H @ literal_gram(L, L, LENGTHSCALE) @ H)
-    np.testing.assert_allclose(phi.explained_variance_ratio, peer.eigenvalues_ / total, rtol=1e-11)
+    np.testing.assert_allclose(
+        phi.explained_variance_ratio, peer.eigenvalues_ / total, rtol=1e-11
+    )
     residual = phi.reconstruction_residual(L)
-    assert np.asarray(residual).sum() == pytest.approx(total - peer.eigenvalues_.sum(), rel=1e-10)
+    assert np.asarray(residual).sum() == pytest.approx(
+        total - peer.eigenvalues_.sum(), rel=1e-10
+    )
 
 
 def test_unit_eigenvectors_are_those_of_the_paper(dtype, rng):
     """x goes to sum_i alpha_i K(x, x_i), alpha a unit eigenvector of H K H, up to one translation of all points."""
     X, L = data(rng, dtype)
-    H, K, k = np.eye(n) - 1 / n, literal_gram(L, L, LENGTHSCALE), literal_gram(X, L, LENGTHSCALE)
+    H, K, k = (
+        np.eye(n) - 1 / n,
+        literal_gram(L, L, LENGTHSCALE),
+        literal_gram(X, L, LENGTHSCALE),
+    )
     alpha = np.linalg.eigh(H @ K @ H)[1][:, ::-1][:, :COMPONENTS]
     Z = fit(L, normalized=False)(X)
     expected = (k - K.mean(1)) @ H @ alpha
@@ -79,7 +107,9 @@ def test_a_linear_kernel_gives_ordinary_principal_components(dtype, rng):
     expected = (np.float64(X) - mean) @ axes.T
     size = 10 * n * eps(dtype) * float(np.abs(L).max()) ** 2
     assert int(phi.rank) == DIM
-    np.testing.assert_allclose(up_to_sign(np.asarray(phi(X))[:, :DIM], expected), expected, atol=size)
+    np.testing.assert_allclose(
+        up_to_sign(np.asarray(phi(X))[:, :DIM], expected), expected, atol=size
+    )
     assert not np.asarray(phi(X))[:, DIM:].any()
 
 
@@ -88,13 +118,22 @@ def test_functions_have_coordinates_in_orthonormal_eigenfunctions(dtype, rng):
     kernel = Gaussian(LENGTHSCALE)
     for centered in (True, False):
         phi = fit(L, centered=centered)
-        embedded, offset = np.asarray(phi.embed(rkhs.section(kernel, X))), np.asarray(phi.offset)
+        embedded, offset = (
+            np.asarray(phi.embed(rkhs.section(kernel, X))),
+            np.asarray(phi.offset),
+        )
         np.testing.assert_allclose(embedded - offset, phi(X), atol=tolerance(dtype))
         system = rkhs.Function(kernel, L, np.asarray(phi.projection).T)
-        np.testing.assert_allclose(phi.embed(system), np.eye(COMPONENTS), atol=tolerance(dtype))
+        np.testing.assert_allclose(
+            phi.embed(system), np.eye(COMPONENTS), atol=tolerance(dtype)
+        )
         # Eigenfunctions of the covariance operator, with the eigenvalues over n.
-        images = rkhs.Covariance(kernel, L, centered=centered).inner(system, system, power=1)
-        np.testing.assert_allclose(images, np.diag(np.asarray(phi.eigenvalues)) / n, atol=tolerance(dtype))
+        images = rkhs.Covariance(kernel, L, centered=centered).inner(
+            system, system, power=1
+        )
+        np.testing.assert_allclose(
+            images, np.diag(np.asarray(phi.eigenvalues)) / n, atol=tolerance(dtype)
+        )
         mean = rkhs.Function(kernel, L, np.full(n, centered / n, dtype))
         np.testing.assert_allclose(phi.embed(mean), offset, atol=tolerance(dtype))
 
@@ -107,15 +146,26 @@ def test_the_cut_off_does_not_depend_on_the_size_of_the_kernel(size, rng):
     assert int(scaled.rank) == int(plain.rank) == n - 1
     Z, expected = (np.asarray(phi(X))[:, :COMPONENTS] for phi in (scaled, plain))
     Z = Z / size**0.5
-    np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance("float32"))
+    np.testing.assert_allclose(
+        up_to_sign(Z, expected), expected, atol=tolerance("float32")
+    )
 
 
 def test_equal_landmarks_have_no_component():
     for rows in (1, n):
-        phi = features.kernel_pca(0.1 * Gaussian(1.0), np.full((rows, DIM), 0.3, np.float32), num_components=rows)
-        assert int(phi.rank) == 0 and not np.asarray(phi(np.ones((2, DIM), np.float32))).any()
+        phi = features.kernel_pca(
+            0.1 * Gaussian(1.0),
+            np.full((rows, DIM), 0.3, np.float32),
+            num_components=rows,
+        )
+        assert (
+            int(phi.rank) == 0
+            and not np.asarray(phi(np.ones((2, DIM), np.float32))).any()
+        )
     alone = fit(np.ones((1, DIM), np.float32), num_components=1)
-    assert float(alone.total_variance) == 0 and not np.asarray(alone.explained_variance_ratio)
+    assert float(alone.total_variance) == 0 and not np.asarray(
+        alone.explained_variance_ratio
+    )
 
 
 def test_what_centring_leaves_of_rounding_is_no_component(rng):
@@ -138,23 +188,37 @@ def polygon(corners, repeated=1):
         pytest.param(polygon(3, 2), 2, True, False, marks=SLOW),
     ],
 )
-def test_gradients_match_differences_on_regular_polygons(landmarks, num_components, centered, normalized, rng, x64):
+def test_gradients_match_differences_on_regular_polygons(
+    landmarks, num_components, centered, normalized, rng, x64
+):
     """Leading eigenvalues coincide in pairs, and the number of components divides no pair."""
-    X, direction, weights = rng.normal(size=(3, 2)), rng.normal(size=landmarks.shape), rng.normal(size=(3, 3))
+    X, direction, weights = (
+        rng.normal(size=(3, 2)),
+        rng.normal(size=landmarks.shape),
+        rng.normal(size=(3, 3)),
+    )
 
     def projected(phi):
         """Values at X of the projections of its sections, by their weights on the landmarks."""
-        return jnp.sum(weights * (phi.coefficients(phi(X)).T @ gram(phi.kernel, phi.landmarks, X)))
+        return jnp.sum(
+            weights * (phi.coefficients(phi(X)).T @ gram(phi.kernel, phi.landmarks, X))
+        )
 
     quantities = {
         "residuals": lambda phi: jnp.sum(phi.reconstruction_residual(X) ** 2),
-        "variances": lambda phi: jnp.sum(phi.explained_variance**2) + jnp.sum(phi.explained_variance_ratio),
+        "variances": lambda phi: (
+            jnp.sum(phi.explained_variance**2) + jnp.sum(phi.explained_variance_ratio)
+        ),
         "products": lambda phi: jnp.sum(weights * (phi(X) @ phi(X).T)),
         "projections": projected,
     }
 
     def loss(L):
-        options = {"num_components": num_components, "centered": centered, "normalized": normalized}
+        options = {
+            "num_components": num_components,
+            "centered": centered,
+            "normalized": normalized,
+        }
         phi = features.kernel_pca(Gaussian(1.0), L, **options)
         return jnp.stack([quantity(phi) for quantity in quantities.values()])
 
@@ -162,7 +226,9 @@ def test_gradients_match_differences_on_regular_polygons(landmarks, num_componen
     def along(L):
         """Return the quantities and their slopes in the direction, by reverse mode."""
         values, pulled = jax.vjp(loss, L)
-        return values, jnp.sum(jax.vmap(pulled)(jnp.eye(len(values)))[0] * direction[None], axis=(1, 2))
+        return values, jnp.sum(
+            jax.vmap(pulled)(jnp.eye(len(values)))[0] * direction[None], axis=(1, 2)
+        )
 
     K = literal_gram(landmarks, landmarks, 1.0)
     values = np.linalg.eigvalsh(K - K.mean(0) if centered else K)[::-1]
@@ -170,20 +236,32 @@ def test_gradients_match_differences_on_regular_polygons(landmarks, num_componen
     assert values[num_components - 1] - values[num_components] > 1e-2
     step = 1e-5 * direction
     ends = [np.asarray(along(landmarks + sign * step)[0]) for sign in (1, -1)]
-    np.testing.assert_allclose(along(landmarks)[1], (ends[0] - ends[1]) / 2e-5, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        along(landmarks)[1], (ends[0] - ends[1]) / 2e-5, rtol=1e-6, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kernel": Distance()}, "kernel must be positive semidefinite to have an RKHS, got Distance"),
+        (
+            {"kernel": Distance()},
+            "kernel must be positive semidefinite to have an RKHS, got Distance",
+        ),
         ({"num_components": 0}, "num_components must be at least 1, got 0"),
-        ({"num_components": 6}, "num_components must be at most 5 .the number of landmarks., got 6"),
+        (
+            {"num_components": 6},
+            "num_components must be at most 5 .the number of landmarks., got 6",
+        ),
         ({"centered": 1}, "centered must be True or False"),
         ({"normalized": "yes"}, "normalized must be True or False"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(changes, message):
-    arguments = {"kernel": Gaussian(1.0), "landmarks": np.zeros((5, 2), np.float32), "num_components": 2} | changes
+    arguments = {
+        "kernel": Gaussian(1.0),
+        "landmarks": np.zeros((5, 2), np.float32),
+        "num_components": 2,
+    } | changes
     with pytest.raises(ValueError, match=message):
         features.kernel_pca(**arguments)

@@ -33,7 +33,10 @@ def literal(Z, K, cross, centered):
 
 
 CASES = [(KERNEL, True), (Laplacian(1.3) + 0.2 * Linear(), False)]
-CASES += [pytest.param(kernel, not centered, marks=pytest.mark.slow) for kernel, centered in CASES]
+CASES += [
+    pytest.param(kernel, not centered, marks=pytest.mark.slow)
+    for kernel, centered in CASES
+]
 
 
 @pytest.mark.parametrize(("kernel", "centered"), CASES)
@@ -44,9 +47,13 @@ def test_the_map_is_the_literal_formula(kernel, centered, dtype, rng):
     Z, K, cross = map(np.asarray, (Z, gram(kernel, X), gram(kernel, Y, X)))
     expected = literal(Z, K, cross, centered)
     found = phi(Y)
-    assert isinstance(phi, KernelJL) and phi.num_features == D and phi.centered is centered
+    assert (
+        isinstance(phi, KernelJL) and phi.num_features == D and phi.centered is centered
+    )
     assert found.shape == (Q, D) and found.dtype == dtype
-    scale = float(np.abs(Z).max() * np.abs(K).max() * np.abs(cross).max()) * N**0.5 / D**0.5
+    scale = (
+        float(np.abs(Z).max() * np.abs(K).max() * np.abs(cross).max()) * N**0.5 / D**0.5
+    )
     np.testing.assert_allclose(found, expected, rtol=0, atol=50 * eps(dtype) * scale)
     assert np.abs(expected).max() > 1e3 * 50 * eps("float64") * scale
     if centered:
@@ -61,7 +68,10 @@ def test_images_are_those_of_the_random_projection_with_the_same_normals(x64, rn
 
     Kernel JL is v_i = S* K Z_i' / (n sqrt n): exactly the directions that draw_gaussian returns for the power three.
     """
-    X, f = points(rng, "float64"), Function(KERNEL, points(rng, "float64", Q), np.ones(Q))
+    X, f = (
+        points(rng, "float64"),
+        Function(KERNEL, points(rng, "float64", Q), np.ones(Q)),
+    )
     for centered in (False, True):
         phi = kernel_jl(jax.random.key(4), KERNEL, X, num_features=D, centered=centered)
         Sigma = Covariance(KERNEL, X, centered=centered)
@@ -75,15 +85,23 @@ def test_one_landmark_and_one_feature(dtype):
     Z = normal_rows(jax.random.key(0), 1, 1, dtype)
     Y = np.asarray([[0.3], [1.3]], dtype)
     phi = kernel_jl(jax.random.key(0), KERNEL, X, num_features=1)
-    np.testing.assert_allclose(phi(Y), np.asarray(Z) * np.exp([[0], [-1 / (2 * 0.81)]]), rtol=10 * eps(dtype))
+    np.testing.assert_allclose(
+        phi(Y), np.asarray(Z) * np.exp([[0], [-1 / (2 * 0.81)]]), rtol=10 * eps(dtype)
+    )
     nothing = kernel_jl(jax.random.key(0), KERNEL, X, num_features=1, centered=True)(Y)
     assert not np.asarray(nothing).any()
 
 
 def test_nothing_is_decomposed():
     """The cost, d n^2 to draw and d n for every point, is a claim."""
-    text = str(jax.make_jaxpr(lambda key, X: kernel_jl(key, KERNEL, X, num_features=2))(jax.random.key(0), ONES))
-    assert not any(name in text for name in ("eigh", "cholesky", "svd", "triangular_solve"))
+    text = str(
+        jax.make_jaxpr(lambda key, X: kernel_jl(key, KERNEL, X, num_features=2))(
+            jax.random.key(0), ONES
+        )
+    )
+    assert not any(
+        name in text for name in ("eigh", "cholesky", "svd", "triangular_solve")
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,6 +112,11 @@ def test_nothing_is_decomposed():
     ],
 )
 def test_bad_arguments_are_refused_by_name(changes, message):
-    arguments = {"key": jax.random.key(0), "kernel": KERNEL, "landmarks": ONES, "num_features": 2} | changes
+    arguments = {
+        "key": jax.random.key(0),
+        "kernel": KERNEL,
+        "landmarks": ONES,
+        "num_features": 2,
+    } | changes
     with pytest.raises(ValueError, match=message):
         kernel_jl(**arguments)

@@ -16,7 +16,9 @@ def data(rng, dtype):
 
 
 def fit(X):
-    phi = paired_fourier(jax.random.key(1), Gaussian(1.0), DIM, num_frequencies=4, dtype=X.dtype)
+    phi = paired_fourier(
+        jax.random.key(1), Gaussian(1.0), DIM, num_frequencies=4, dtype=X.dtype
+    )
     return phi, standardized(phi, X.mean(0), X.std(0))
 
 
@@ -32,7 +34,9 @@ def test_it_is_the_map_of_the_scaled_points(dtype, rng):
 
 def test_a_plain_function_is_a_map(rng):
     X = data(rng, "float32")
-    np.testing.assert_array_equal(jax.jit(standardized(jnp.sin, X[0], jnp.ones(DIM)))(X), jnp.sin(X - X[:1]))
+    np.testing.assert_array_equal(
+        jax.jit(standardized(jnp.sin, X[0], jnp.ones(DIM)))(X), jnp.sin(X - X[:1])
+    )
 
 
 @pytest.mark.parametrize(

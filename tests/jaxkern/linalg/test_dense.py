@@ -26,7 +26,9 @@ def matrix(rng, values, dtype):
 
 
 norms = jax.jit(lambda A: (linalg.operator_norm(A), linalg.operator_norm(-A)))
-decomposed = jax.jit(lambda A: (*linalg.eigh(A), linalg.eigvalsh(A), linalg.psd_eigvalsh(A)))
+decomposed = jax.jit(
+    lambda A: (*linalg.eigh(A), linalg.eigvalsh(A), linalg.psd_eigvalsh(A))
+)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -39,7 +41,10 @@ def slopes(power, A, B, weights):
 @jax.jit
 def gradients(A):
     root = [lambda A, p=p: linalg.psd_power(A, p).sum() for p in (0.5, -0.5)]
-    return [jax.grad(f)(A) for f in (*root, lambda A: linalg.psd_eigvalsh(A).sum(), linalg.operator_norm)]
+    return [
+        jax.grad(f)(A)
+        for f in (*root, lambda A: linalg.psd_eigvalsh(A).sum(), linalg.operator_norm)
+    ]
 
 
 @pytest.mark.parametrize("name", SPECTRA)
@@ -60,7 +65,9 @@ def test_a_gpu_is_asked_for_qr_steps(monkeypatch):
     for backend, asked in {"cpu": False, "gpu": True, "tpu": False}.items():
         monkeypatch.setattr(jax, "default_backend", lambda name=backend: name)
         for decompose in (linalg.eigh.__wrapped__, linalg.svd):
-            assert ("QR" in str(jax.make_jaxpr(lambda A, way=decompose: way(A))(np.eye(N)))) == asked
+            assert (
+                "QR" in str(jax.make_jaxpr(lambda A, way=decompose: way(A))(np.eye(N)))
+            ) == asked
 
 
 @pytest.mark.parametrize("name", SPECTRA)
@@ -69,23 +76,33 @@ def test_powers_are_those_of_the_eigenvalues(name, power, dtype, rng):
     """A negative power is that of the pseudo-inverse: zero stays zero."""
     values = np.array(SPECTRA[name])
     A, Q = matrix(rng, values, dtype)
-    powers = np.ones(N) if power == 0 else np.where(values > 0, np.where(values > 0, values, 1) ** power, 0)
+    powers = (
+        np.ones(N)
+        if power == 0
+        else np.where(values > 0, np.where(values > 0, values, 1) ** power, 0)
+    )
     condition = 30 ** max(1 - min(power, 1), 0)
     found = linalg.psd_power(A, power)
     assert found.dtype == dtype
-    np.testing.assert_allclose(found, (Q * powers) @ Q.T, atol=100 * N * eps(dtype) * condition * powers.max())
+    np.testing.assert_allclose(
+        found, (Q * powers) @ Q.T, atol=100 * N * eps(dtype) * condition * powers.max()
+    )
 
 
 @pytest.mark.parametrize("power", [1, 2, 3, 4, 5, 8])
 def test_traces_of_powers_are_sums_of_powers(power, dtype, rng):
     values = np.array([3.0, 2.0, 1.0, -0.5, 0.2, 0.0])  # symmetric is enough
     A, _ = matrix(rng, values, dtype)
-    assert float(linalg.trace_power(A, power)) == pytest.approx((values**power).sum(), rel=50 * N * eps(dtype))
+    assert float(linalg.trace_power(A, power)) == pytest.approx(
+        (values**power).sum(), rel=50 * N * eps(dtype)
+    )
 
 
 @pytest.mark.parametrize("name", SPECTRA)
 @pytest.mark.parametrize("power", [0.5, 1.5, -0.5, 6])
-def test_powers_have_the_derivative_of_differences_even_where_eigenvalues_are_equal(name, power, x64, rng):
+def test_powers_have_the_derivative_of_differences_even_where_eigenvalues_are_equal(
+    name, power, x64, rng
+):
     """Along directions that keep the kernel of A, where the power of a deficient matrix is smooth."""
     values = np.array(SPECTRA[name])
     A, Q = matrix(rng, values, "float64")
@@ -117,9 +134,13 @@ def test_the_cut_off_grows_with_the_size_and_the_largest_eigenvalue(dtype):
     assert float(cutoff(-values)) == pytest.approx(12 * eps(dtype))
 
 
-def test_rows_of_normals_are_standard_and_depend_on_the_key_and_their_index_alone(dtype):
+def test_rows_of_normals_are_standard_and_depend_on_the_key_and_their_index_alone(
+    dtype,
+):
     """20000 rows of 4, 5 standard errors on 4 means and 10 second moments: false alarms below 1e-5 in all."""
-    few, many = (draws.normal_rows(jax.random.key(3), rows, 4, dtype) for rows in (2, 20_000))
+    few, many = (
+        draws.normal_rows(jax.random.key(3), rows, 4, dtype) for rows in (2, 20_000)
+    )
     # Programs of different shapes may round the last digit differently.
     np.testing.assert_allclose(np.asarray(many)[:2], few, rtol=8 * eps(dtype))
     assert many.shape == (20_000, 4) and many.dtype == dtype

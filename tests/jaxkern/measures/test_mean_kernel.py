@@ -45,24 +45,39 @@ def log_series(u, dim):
 @pytest.mark.parametrize("dim", [1, 2, 3, 10, 63, 64, 65, 1000, 10_000])
 def test_the_generating_function_is_its_series(dim, x64):
     """Relative errors, also of the logarithm near zero, where it is u^2 / (2 d)."""
-    u = [1e-7, 1e-3, 0.4, 3.0, 11.0, 18.0, 70.0, 900.0] + ([1e4] if dim in (2, 10_000) else [])
+    u = [1e-7, 1e-3, 0.4, 3.0, 11.0, 18.0, 70.0, 900.0] + (
+        [1e4] if dim in (2, 10_000) else []
+    )
     for value, log_value, exact in zip(
-        sphere_mgf(np.array(u), dim), log_sphere_mgf(np.array(u), dim), (log_series(x, dim) for x in u), strict=True
+        sphere_mgf(np.array(u), dim),
+        log_sphere_mgf(np.array(u), dim),
+        (log_series(x, dim) for x in u),
+        strict=True,
     ):
         assert abs(float(Decimal(float(log_value)) / exact - 1)) <= 1e-14
         if exact < 700:
-            assert abs(float(Decimal(float(value)) / exact.exp() - 1)) <= 1e-14 * max(1, float(exact))
+            assert abs(float(Decimal(float(value)) / exact.exp() - 1)) <= 1e-14 * max(
+                1, float(exact)
+            )
 
 
 def test_three_dimensions_have_elementary_values(dtype):
     u = jnp.asarray([0.01, 0.5, 2.0, 9.0], dtype)
     expected = np.array([0.01, 0.5, 2.0, 9.0])
-    for dim, value in ((1, np.cosh(expected)), (2, special.i0(expected)), (3, np.sinh(expected) / expected)):
+    for dim, value in (
+        (1, np.cosh(expected)),
+        (2, special.i0(expected)),
+        (3, np.sinh(expected) / expected),
+    ):
         found = sphere_mgf(u, dim)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, value, rtol=30 * eps(dtype))
         np.testing.assert_array_equal(sphere_mgf(-u, dim), found)
-        np.testing.assert_allclose(log_sphere_mgf(u, dim), np.log(value), rtol=1e-3 if dtype == "float32" else 1e-10)
+        np.testing.assert_allclose(
+            log_sphere_mgf(u, dim),
+            np.log(value),
+            rtol=1e-3 if dtype == "float32" else 1e-10,
+        )
 
 
 def test_slopes_of_the_generating_function(x64):
@@ -70,7 +85,9 @@ def test_slopes_of_the_generating_function(x64):
     u = np.array([-1e4, -30.0, 0.0, 1e-5, 0.7, 5.0, 25.0, 1e4])
     for dim in (1, 63):
         slope = jax.jit(jax.grad(lambda x, dim=dim: jnp.sum(log_sphere_mgf(x, dim))))(u)
-        ratio = np.exp(np.asarray(log_sphere_mgf(u, dim + 2)) - np.asarray(log_sphere_mgf(u, dim)))
+        ratio = np.exp(
+            np.asarray(log_sphere_mgf(u, dim + 2)) - np.asarray(log_sphere_mgf(u, dim))
+        )
         np.testing.assert_allclose(slope, u / dim * ratio, rtol=1e-10)
 
 
@@ -83,8 +100,13 @@ def hermite_product(delta, variances, lengthscale):
 def test_ten_thousand_dimensions_are_close_to_their_limit(dtype, rng):
     """s^-d -> exp(-sigma^2/tau^2), with an error of the order 1/d; rounding stays below it in float32 too."""
     directions = rng.normal(size=(4, 10_000))
-    means = jnp.asarray(2 * directions / np.linalg.norm(directions, axis=1)[:, None], dtype)
-    for noise in (IsotropicNoise(1.5), DiagonalNoise(jnp.full(10_000, 1.5**2 / 10_000, dtype))):
+    means = jnp.asarray(
+        2 * directions / np.linalg.norm(directions, axis=1)[:, None], dtype
+    )
+    for noise in (
+        IsotropicNoise(1.5),
+        DiagonalNoise(jnp.full(10_000, 1.5**2 / 10_000, dtype)),
+    ):
         ratio = mean_gaussian_kernel(means, noise, 1.8) / gram(Gaussian(1.8), means)
         off = np.asarray(ratio)[~np.eye(4, dtype=bool)]
         exact = math.exp(-5000 * math.log1p(2 * 1.5**2 / (10_000 * 1.8**2)))
@@ -103,7 +125,9 @@ def covariances_of(noise, means):
     if isinstance(noise, IsotropicNoise):
         return np.stack([s**2 / d * np.eye(d) for s in level])
     unit = [mu / np.linalg.norm(mu) if mu.any() else mu for mu in means]
-    return np.stack([s**2 / d * np.outer(mu, mu) for s, mu in zip(level, unit, strict=True)])
+    return np.stack(
+        [s**2 / d * np.outer(mu, mu) for s, mu in zip(level, unit, strict=True)]
+    )
 
 
 def models(rng, n, dim):
@@ -135,27 +159,49 @@ def test_every_model_agrees_with_quadrature(x64, rng):
     for noise in models(rng, 4, 3):
         C = covariances_of(noise, means)
         expected = np.array(
-            [[hermite_general(means[i] - means[j], C[i] + C[j], 0.9) for j in range(4)] for i in range(4)]
+            [
+                [
+                    hermite_general(means[i] - means[j], C[i] + C[j], 0.9)
+                    for j in range(4)
+                ]
+                for i in range(4)
+            ]
         )
         np.fill_diagonal(expected, 1)
-        found, norms = jax.jit(lambda noise: (mean_gaussian_kernel(means, noise, 0.9), noise.op_norm(means)))(noise)
+        found, norms = jax.jit(
+            lambda noise: (
+                mean_gaussian_kernel(means, noise, 0.9),
+                noise.op_norm(means),
+            )
+        )(noise)
         np.testing.assert_allclose(found, expected, rtol=1e-11)
-        np.testing.assert_allclose(norms, [np.linalg.norm(c, 2) for c in C], rtol=1e-11, atol=1e-15)
+        np.testing.assert_allclose(
+            norms, [np.linalg.norm(c, 2) for c in C], rtol=1e-11, atol=1e-15
+        )
 
 
 def test_the_two_sides_may_differ(x64, rng):
     U, V = rng.normal(size=(4, 3)), rng.normal(size=(2, 3))
     for own, other in zip(models(rng, 4, 3), models(rng, 2, 3), strict=True):
         C, D = covariances_of(own, U), covariances_of(other, V)
-        expected = [[hermite_general(U[i] - V[j], C[i] + D[j], 1.1) for j in range(2)] for i in range(4)]
-        np.testing.assert_allclose(mean_kernel_between(Gaussian(1.1), U, V, own, other), expected, rtol=1e-11)
+        expected = [
+            [hermite_general(U[i] - V[j], C[i] + D[j], 1.1) for j in range(2)]
+            for i in range(4)
+        ]
+        np.testing.assert_allclose(
+            mean_kernel_between(Gaussian(1.1), U, V, own, other), expected, rtol=1e-11
+        )
 
 
 def hermite_radial(function, norms, alpha, deviations):
     """E function(|A u - B v|) for unit vectors with <u, v> = alpha and normal A, B, on a grid of nodes."""
     A = norms[0] + deviations[0] * NODES[:, None]
     B = norms[1] + deviations[1] * NODES[None, :]
-    return WEIGHTS @ function(np.sqrt(np.maximum(A * A + B * B - 2 * alpha * A * B, 0))) @ WEIGHTS
+    return (
+        WEIGHTS
+        @ function(np.sqrt(np.maximum(A * A + B * B - 2 * alpha * A * B, 0)))
+        @ WEIGHTS
+    )
 
 
 def pair(norms, alpha, dim):
@@ -182,10 +228,14 @@ def test_radial_noise_in_any_direction(alpha, x64):
         (Distance(), far, 1.5, lambda r: r, (9.0, 3.0), (0.15, 0.15)),
     ):
         found = float(mean_kernel(kernel, U, RadialNoise(level))[0, 1])
-        assert found == pytest.approx(hermite_radial(function, norms, alpha, deviations), rel=1e-12)
+        assert found == pytest.approx(
+            hermite_radial(function, norms, alpha, deviations), rel=1e-12
+        )
     line = pair((1.0, 1.0), 1.0, 2)
     folded = math.sqrt(2 / math.pi) * math.sqrt(2 * 1.5**2 / 2)
-    assert float(mean_kernel(Distance(), line, RadialNoise(1.5))[0, 1]) == pytest.approx(folded, rel=1e-13)
+    assert float(
+        mean_kernel(Distance(), line, RadialNoise(1.5))[0, 1]
+    ) == pytest.approx(folded, rel=1e-13)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 7, 50])
@@ -195,7 +245,9 @@ def test_the_mean_distance_is_a_hypergeometric_function(dim, x64):
     V[:, 0] = [0, 1e-3, 0.7, 3, 40]
     for level in (0.02, 1.5, 30.0):
         v = 2 * level**2 / dim
-        factor = math.sqrt(2 * v) * math.exp(math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2))
+        factor = math.sqrt(2 * v) * math.exp(
+            math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2)
+        )
         expected = factor * special.hyp1f1(-0.5, dim / 2, -(V[:, 0] ** 2) / (2 * v))
         found = mean_kernel_between(Distance(), np.zeros((1, dim)), V, level)[0]
         np.testing.assert_allclose(found, expected, rtol=1e-13 * max(1, dim / 5))
@@ -218,17 +270,34 @@ def test_without_noise_the_mean_kernel_is_the_kernel(dtype, rng):
     """To rounding, and exactly at coincident means."""
     X = jnp.asarray(rng.normal(size=(6, 3)), dtype).at[1].set(0).at[4].set(0)
     for noise in (0.0, RadialNoise(0.0)):
-        np.testing.assert_allclose(mean_kernel(Distance(), X, noise), gram(Distance(), X), rtol=2 * eps(dtype))
-        np.testing.assert_allclose(mean_kernel(Gaussian(1.3), X, noise), gram(Gaussian(1.3), X), rtol=20 * eps(dtype))
+        np.testing.assert_allclose(
+            mean_kernel(Distance(), X, noise), gram(Distance(), X), rtol=2 * eps(dtype)
+        )
+        np.testing.assert_allclose(
+            mean_kernel(Gaussian(1.3), X, noise),
+            gram(Gaussian(1.3), X),
+            rtol=20 * eps(dtype),
+        )
 
 
 def test_radial_noise_far_from_the_origin(dtype, rng):
     """Around one mean points are on a line: the mean distance is 2 s / sqrt(pi), and 1 / sqrt(1 + 2 s^2) the bell's."""
-    means, s = jnp.repeat(jnp.asarray(100 + 10 * rng.normal(size=(8, 4)), dtype), 2, axis=0), 0.01
-    noise, copies = RadialNoise(jnp.asarray(2 * s, dtype)), (np.arange(0, 16, 2), np.arange(1, 16, 2))
+    means, s = (
+        jnp.repeat(jnp.asarray(100 + 10 * rng.normal(size=(8, 4)), dtype), 2, axis=0),
+        0.01,
+    )
+    noise, copies = (
+        RadialNoise(jnp.asarray(2 * s, dtype)),
+        (np.arange(0, 16, 2), np.arange(1, 16, 2)),
+    )
     eps = float(jnp.finfo(dtype).eps)
-    distance, bell = mean_kernel(Distance(), means, noise), mean_kernel(Gaussian(1.0), means, noise)
-    np.testing.assert_allclose(distance[copies], 2 * s / math.sqrt(math.pi), rtol=30 * eps)
+    distance, bell = (
+        mean_kernel(Distance(), means, noise),
+        mean_kernel(Gaussian(1.0), means, noise),
+    )
+    np.testing.assert_allclose(
+        distance[copies], 2 * s / math.sqrt(math.pi), rtol=30 * eps
+    )
     np.testing.assert_allclose(bell[copies], (1 + 2 * s**2) ** -0.5, rtol=30 * eps)
 
 
@@ -237,25 +306,35 @@ def test_the_linear_kernel_gains_its_noise_on_the_diagonal(x64, rng):
     for noise in models(rng, 4, 3):
         C = covariances_of(noise, means)
         expected = means @ means.T + np.diag([np.trace(c) for c in C])
-        np.testing.assert_allclose(mean_kernel(Linear(), means, noise), expected, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(mean_kernel_between(Linear(), means, means, 1.0), means @ means.T, atol=1e-13)
+        np.testing.assert_allclose(
+            mean_kernel(Linear(), means, noise), expected, rtol=1e-12, atol=1e-13
+        )
+    np.testing.assert_allclose(
+        mean_kernel_between(Linear(), means, means, 1.0), means @ means.T, atol=1e-13
+    )
 
 
 def test_means_are_linear_in_the_kernel(x64, rng):
     means = rng.normal(size=(4, 3))
     K = mean_kernel(2.0 * Gaussian(0.7) + (Linear() + 0.5 * Gaussian(2.0)), means, 1.1)
-    parts = 2 * mean_gaussian_kernel(means, 1.1, 0.7) + 0.5 * mean_gaussian_kernel(means, 1.1, 2.0)
+    parts = 2 * mean_gaussian_kernel(means, 1.1, 0.7) + 0.5 * mean_gaussian_kernel(
+        means, 1.1, 2.0
+    )
     np.testing.assert_allclose(K, parts + mean_kernel(Linear(), means, 1.1), rtol=1e-14)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(1.3), Distance()], ids=["gaussian", "distance"])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(1.3), Distance()], ids=["gaussian", "distance"]
+)
 def test_gradients_are_finite_where_means_coincide_and_noise_vanishes(kernel, x64):
     """Coincident, opposite and orthogonal means, the origin; levels zero and not; equal eigenvalues."""
     means = np.array([[1.0, 0], [1, 0], [-1, 0], [0, 2], [0, 0], [2, 0]])
     level = np.array([0.0, 0, 1, 1, 2, 0])
     stack = np.eye(2) * level[:, None, None]
     candidates = [IsotropicNoise(level), RadialNoise(level), GeneralNoise(stack)]
-    if isinstance(kernel, Gaussian):  # the only one with another way for parameters that all points share
+    if isinstance(
+        kernel, Gaussian
+    ):  # the only one with another way for parameters that all points share
         candidates += [GeneralNoise(np.eye(2))]
 
     def total(means, noise):
@@ -263,7 +342,9 @@ def test_gradients_are_finite_where_means_coincide_and_noise_vanishes(kernel, x6
 
     for noise in candidates:
         gradients = jax.jit(jax.grad(total, (0, 1)))(means, noise)
-        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients)), noise
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients)), (
+            noise
+        )
 
 
 def test_memory_does_not_grow_with_pairs_times_dimensions(rng):
@@ -276,10 +357,20 @@ def test_memory_does_not_grow_with_pairs_times_dimensions(rng):
         return largest_intermediate(jax.grad(total), means, noise)
 
     level = jnp.ones(20, jnp.float32)
-    for noise in (IsotropicNoise(level), RadialNoise(level), DiagonalNoise(jnp.ones((20, 30), jnp.float32))):
+    for noise in (
+        IsotropicNoise(level),
+        RadialNoise(level),
+        DiagonalNoise(jnp.ones((20, 30), jnp.float32)),
+    ):
         assert largest(Gaussian(1.0), noise) <= 20 * 32  # eight coordinates at a time
-    assert largest(Gaussian(1.0), GeneralNoise(jnp.ones((20, 30, 30), jnp.float32))) <= 20 * 30 * 30
-    assert largest(Gaussian(1.0), GeneralNoise(jnp.ones((30, 30), jnp.float32))) <= 20 * 2 * 30 * 30
+    assert (
+        largest(Gaussian(1.0), GeneralNoise(jnp.ones((20, 30, 30), jnp.float32)))
+        <= 20 * 30 * 30
+    )
+    assert (
+        largest(Gaussian(1.0), GeneralNoise(jnp.ones((30, 30), jnp.float32)))
+        <= 20 * 2 * 30 * 30
+    )
 
 
 X = np.ones((3, 2), np.float32)

@@ -37,7 +37,14 @@ DESIGNS = st.fixed_dictionaries(
         "parts": st.sampled_from([(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.5, 0.2, 1.0)]),
     }
 )
-EVEN = {"seed": 1, "sizes": (10, 10), "gap": 6.0, "noise": -2.0, "lengthscale": 0.0, "offset": 0.0}
+EVEN = {
+    "seed": 1,
+    "sizes": (10, 10),
+    "gap": 6.0,
+    "noise": -2.0,
+    "lengthscale": 0.0,
+    "offset": 0.0,
+}
 EVEN |= {"parts": (1.0, 0.0, 0.0)}
 
 
@@ -55,7 +62,9 @@ def design(drawn, dtype):
 
 @jax.jit
 def clusters(key, kernel, X, weights):
-    found = clustering.kernel_spectral(key, kernel, X, R, weights=weights, num_restarts=5)
+    found = clustering.kernel_spectral(
+        key, kernel, X, R, weights=weights, num_restarts=5
+    )
     return found.labels, found.predict(X), found.eigenvalues, found.objective
 
 
@@ -67,17 +76,30 @@ def told(drawn, dtype, *, sabotage=lambda X, rng: X):
         X = means + noise * rng.normal(size=(N, DIM))
         order, turn = rng.permutation(N), np.linalg.qr(rng.normal(size=(DIM, DIM)))[0]
         weights = 1.0 + (np.arange(N) % 5 == 0)  # some points count twice
-        copied = np.concatenate([np.flatnonzero(weights == 1), np.repeat(np.flatnonzero(weights == 2), 2)])
+        copied = np.concatenate(
+            [np.flatnonzero(weights == 1), np.repeat(np.flatnonzero(weights == 2), 2)]
+        )
 
         def run(number, kernel, points, weights):
-            key, fill = jax.random.fold_in(jax.random.key(drawn["seed"]), number), N + FILL - len(points)
-            points, weights = np.concatenate([points, points[:fill]]), np.pad(weights, (0, fill))
-            found = jax.device_get(clusters(key, kernel, points.astype(dtype), weights.astype(dtype)))
+            key, fill = (
+                jax.random.fold_in(jax.random.key(drawn["seed"]), number),
+                N + FILL - len(points),
+            )
+            points, weights = (
+                np.concatenate([points, points[:fill]]),
+                np.pad(weights, (0, fill)),
+            )
+            found = jax.device_get(
+                clusters(key, kernel, points.astype(dtype), weights.astype(dtype))
+            )
             return [found[0][:N], found[1][:N], *found[2:]]
 
         once = run(0, kernel, sabotage(X, rng), np.ones(N))
         moved = run(1, kernel, X[order], np.ones(N))
-        plain, turned = run(2, gaussian, X, np.ones(N)), run(3, gaussian, X @ turn, np.ones(N))
+        plain, turned = (
+            run(2, gaussian, X, np.ones(N)),
+            run(3, gaussian, X @ turn, np.ones(N)),
+        )
         heavy = run(4, kernel, X, weights)
         twice = run(5, kernel, X[copied], np.ones(N + FILL))
 
@@ -85,14 +107,18 @@ def told(drawn, dtype, *, sabotage=lambda X, rng: X):
         return bool(metrics.misclassification_rate(a, b) > 0)
 
     def apart(a, b):
-        return not np.allclose(a, b, rtol=0, atol=2e3 * drawn["gap"] ** 2 * float(jnp.finfo(dtype).eps))
+        return not np.allclose(
+            a, b, rtol=0, atol=2e3 * drawn["gap"] ** 2 * float(jnp.finfo(dtype).eps)
+        )
 
     wrong = {
         "the design": differ(once[0], labels),
         "predict": differ(once[0], once[1]),
         "order": differ(moved[0], labels[order]) or apart(moved[2], once[2]),
         "rotation": differ(turned[0], plain[0]) or apart(turned[2], plain[2]),
-        "weights": differ(heavy[0], labels) or apart(heavy[2], twice[2]) or apart(heavy[3], twice[3]),
+        "weights": differ(heavy[0], labels)
+        or apart(heavy[2], twice[2])
+        or apart(heavy[3], twice[3]),
     }
     return {name for name, is_so in wrong.items() if is_so}
 
@@ -100,7 +126,9 @@ def told(drawn, dtype, *, sabotage=lambda X, rng: X):
 @in_every_precision
 @given(drawn=DESIGNS)
 @example(drawn=EVEN)
-def test_partitions_of_separated_designs_do_not_depend_on_order_turns_or_copies(dtype, drawn):
+def test_partitions_of_separated_designs_do_not_depend_on_order_turns_or_copies(
+    dtype, drawn
+):
     assert not told(drawn, dtype)
 
 
@@ -108,7 +136,9 @@ def test_partitions_of_separated_designs_do_not_depend_on_order_turns_or_copies(
 def test_other_partitions_are_caught():
     uneven = EVEN | {"sizes": (4, 12)}
     assert "the design" in told(uneven, "float32", sabotage=lambda X, rng: X[::-1])
-    assert "order" in told(EVEN, "float32", sabotage=lambda X, rng: 0.1 * X)  # of another lengthscale
+    assert "order" in told(
+        EVEN, "float32", sabotage=lambda X, rng: 0.1 * X
+    )  # of another lengthscale
 
 
 @partial(jax.jit, static_argnames="count")
@@ -133,11 +163,24 @@ def exceeded(drawn, dtype, *, count=R):
         _, means, noise, labels, _ = design(drawn, dtype)
         tau, members = 10.0 ** drawn["lengthscale"], jnp.asarray(labels, jnp.int32)
         kernel = kernels.Gaussian(jnp.asarray(tau, dtype))
-        found = rates(jax.random.key(drawn["seed"]), kernel, means, jnp.asarray(noise, dtype), members, count=count)
+        found = rates(
+            jax.random.key(drawn["seed"]),
+            kernel,
+            means,
+            jnp.asarray(noise, dtype),
+            members,
+            count=count,
+        )
         isotropic = measures.IsotropicNoise(jnp.full(N, noise * DIM**0.5, dtype))
         mean = measures.mean_kernel(kernel, means, isotropic)
-        block = concentration.block_parameters(mean, members, num_clusters=R, off_diagonal=True)
-        numbers = {"gamma2": block.gamma2, "gamma_tilde2": block.gamma_tilde2, "mean_gap": block.mean_gap}
+        block = concentration.block_parameters(
+            mean, members, num_clusters=R, off_diagonal=True
+        )
+        numbers = {
+            "gamma2": block.gamma2,
+            "gamma_tilde2": block.gamma_tilde2,
+            "mean_gap": block.mean_gap,
+        }
     bound = concentration.misclassification_operator_distance(
         **{name: float(value) for name, value in numbers.items()},
         num_clusters=R, lipschitz=math.exp(-0.5) / tau, omega=1.0, scale=noise, num_points=N, t=T,
@@ -158,4 +201,6 @@ def test_misclassification_is_below_the_bound_where_that_says_something(dtype, d
 @in_one_precision
 def test_a_cluster_too_few_is_caught(dtype):
     assert exceeded(EVEN | {"noise": -3.0}, dtype, count=R - 1)[0] == DRAWS
-    assert math.isnan(exceeded(EVEN | {"gap": 0.1}, dtype)[1])  # nothing is said of places that are not apart
+    assert math.isnan(
+        exceeded(EVEN | {"gap": 0.1}, dtype)[1]
+    )  # nothing is said of places that are not apart

@@ -38,7 +38,8 @@ def examples(scales, spreads):
             "simplex": st.booleans(),  # orthonormal points, the worst case when they are close; for dim = N
             "scale": scales,
             "spread": spreads,  # half of the points are closer together by this
-            "anisotropy": st.just(0.0) | st.floats(0, 3),  # the last coordinate is smaller by this than the first
+            "anisotropy": st.just(0.0)
+            | st.floats(0, 3),  # the last coordinate is smaller by this than the first
             "offset": st.sampled_from([0.0, 1.0, 100.0]),
             "copies": st.just(0) | st.integers(1, N // 2),
             "lengthscale": st.floats(-3, 3),
@@ -64,12 +65,18 @@ def trials(key, X, lengthscale, *, make, size):
     kernel = Gaussian(lengthscale)
     i, j = np.triu_indices(N, 1)
     true = kernel_distance(kernel, X[i], X[j])
-    slack = 20 * jnp.finfo(X.dtype).eps * (1 + math.sqrt(X.shape[1]) * jnp.max(jnp.abs(X)) / lengthscale)
+    slack = (
+        20
+        * jnp.finfo(X.dtype).eps
+        * (1 + math.sqrt(X.shape[1]) * jnp.max(jnp.abs(X)) / lengthscale)
+    )
 
     def one(key):
         Z = make(key, kernel, X.shape[1], num_frequencies=size)(X)
         found = jnp.sqrt(jnp.sum((Z[i] - Z[j]) ** 2, axis=1))
-        errors = jnp.where(true > 0, (jnp.abs(found - true) - slack) / jnp.where(true > 0, true, 1), 0)
+        errors = jnp.where(
+            true > 0, (jnp.abs(found - true) - slack) / jnp.where(true > 0, true, 1), 0
+        )
         return jnp.max(errors), jnp.max(jnp.where(true > 0, 0, found))
 
     return jax.lax.map(one, jax.random.split(key, DRAWS), batch_size=20)
@@ -84,7 +91,15 @@ def failures(drawn, make, size, dim, *, eps=EPS):
     return int(np.sum(np.asarray(errors) > eps))
 
 
-WORST = {"seed": 1, "simplex": True, "scale": -4.0, "spread": 0.0, "anisotropy": 0.0, "offset": 0.0, "copies": 0}
+WORST = {
+    "seed": 1,
+    "simplex": True,
+    "scale": -4.0,
+    "spread": 0.0,
+    "anisotropy": 0.0,
+    "offset": 0.0,
+    "copies": 0,
+}
 WORST |= {"lengthscale": 0.0}
 """Orthonormal points close together; every property starts with them, and every control is caught there."""
 
@@ -114,9 +129,14 @@ def shifted_size(eps, delta, num_points):
     """Plan shifted features by Chernoff's bound and that mgf: every s gives a bound, the best one is searched for."""
 
     def exponent(u, low, high):
-        return -optimize.minimize_scalar(lambda s: log_mgf(s) - s * u, bounds=(low, high), method="bounded").fun
+        return -optimize.minimize_scalar(
+            lambda s: log_mgf(s) - s * u, bounds=(low, high), method="bounded"
+        ).fun
 
-    above, below = exponent((1 + eps) ** 2, 0, 0.25 - 1e-9), exponent((1 - eps) ** 2, -50, 0)
+    above, below = (
+        exponent((1 + eps) ** 2, 0, 0.25 - 1e-9),
+        exponent((1 - eps) ** 2, -50, 0),
+    )
     pairs = num_points * (num_points - 1) / 2
     size = 1
     while pairs * (math.exp(-size * above) + math.exp(-size * below)) > delta:
@@ -127,7 +147,9 @@ def shifted_size(eps, delta, num_points):
 def test_the_moments_of_shifted_terms_are_the_elliptic_integral():
     theta = np.linspace(0, np.pi, 100_001)[:-1]
     for s in (-3.0, -0.2, 0.1, 0.2):
-        assert np.mean((1 - 4 * s * np.sin(theta) ** 2) ** -0.5) == pytest.approx(math.exp(log_mgf(s)), rel=1e-12)
+        assert np.mean((1 - 4 * s * np.sin(theta) ** 2) ** -0.5) == pytest.approx(
+            math.exp(log_mgf(s)), rel=1e-12
+        )
 
 
 @given(drawn=examples(st.floats(-4, 1.5), st.floats(0, 3)))
@@ -149,7 +171,10 @@ def test_orthogonal_features_keep_all_distances_of_points_close_together(drawn):
     The points are closer than 2e-3, so 2 - 2 cos <w, x - y> is <w, x - y>^2 to a relative 4e-5 where |<w, e>| < 10, ten
     standard deviations. EPS is raised by more than that.
     """
-    assert failures(drawn, features.orthogonal_fourier, PLANNED, N, eps=EPS + 1e-4) <= ALLOWED
+    assert (
+        failures(drawn, features.orthogonal_fourier, PLANNED, N, eps=EPS + 1e-4)
+        <= ALLOWED
+    )
 
 
 @pytest.mark.slow
@@ -157,4 +182,7 @@ def test_sizes_that_are_too_small_are_caught():
     """A quarter of the orthogonal frequencies is not, in 24 dimensions: orthogonality lowers the variance as much."""
     assert failures(WORST, features.paired_fourier, PLANNED // 4, N) > ALLOWED
     assert failures(WORST, features.shifted_fourier, PLANNED, N) > ALLOWED
-    assert failures(WORST, features.orthogonal_fourier, PLANNED // 8, N, eps=EPS + 1e-4) > ALLOWED
+    assert (
+        failures(WORST, features.orthogonal_fourier, PLANNED // 8, N, eps=EPS + 1e-4)
+        > ALLOWED
+    )

@@ -16,25 +16,51 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import example, given
-from support.drawn import ALARM, DIM, PLAIN, VALUES, drawn, in_every_precision, in_one_precision
+from support.drawn import (
+    ALARM,
+    DIM,
+    PLAIN,
+    VALUES,
+    drawn,
+    in_every_precision,
+    in_one_precision,
+)
 
 from jaxkern import features, kernels
 
-MAKES = features.paired_fourier, features.shifted_fourier  # which draw the same frequencies: one for each by default
-PAIRS = [(name, make, (i + j) % 2) for i, name in enumerate(VALUES) for j, make in enumerate(MAKES)]
-SOME = "Gaussian", "Exponential", "Cauchy"  # a law of each kind: normal, with a heavy tail, by coordinates
-PAIRS = [pytest.param(*pair, marks=[pytest.mark.slow] * (other or pair[0] not in SOME)) for *pair, other in PAIRS]
+MAKES = (
+    features.paired_fourier,
+    features.shifted_fourier,
+)  # which draw the same frequencies: one for each by default
+PAIRS = [
+    (name, make, (i + j) % 2)
+    for i, name in enumerate(VALUES)
+    for j, make in enumerate(MAKES)
+]
+SOME = (
+    "Gaussian",
+    "Exponential",
+    "Cauchy",
+)  # a law of each kind: normal, with a heavy tail, by coordinates
+PAIRS = [
+    pytest.param(*pair, marks=[pytest.mark.slow] * (other or pair[0] not in SOME))
+    for *pair, other in PAIRS
+]
 TERMS = 20_000
 LEVEL = math.log(4 / ALARM)
 
 
 def one_shift(*args, **options):
     phi = features.shifted_fourier(*args, **options)
-    return features.ShiftedFourier(phi.kernel, phi.frequencies, jnp.zeros_like(phi.shifts))
+    return features.ShiftedFourier(
+        phi.kernel, phi.frequencies, jnp.zeros_like(phi.shifts)
+    )
 
 
 def too_wide(key, kernel, dim, **options):
-    return features.paired_fourier(key, type(kernel)(kernel.lengthscale / 1.2), dim, **options)
+    return features.paired_fourier(
+        key, type(kernel)(kernel.lengthscale / 1.2), dim, **options
+    )
 
 
 @partial(jax.jit, static_argnames="make")
@@ -62,12 +88,16 @@ def off(case, dtype, name, make, *, factor=1.0):
     rounding = 300 * (1 + reach) * float(jnp.finfo(dtype).eps)
     largest = 2.0 if shifted else 1.0
     variance = np.maximum(square - mean**2, 0)
-    bernstein = np.sqrt(2 * variance * LEVEL / TERMS) + 2 * 2 * largest * LEVEL / (3 * TERMS)
+    bernstein = np.sqrt(2 * variance * LEVEL / TERMS) + 2 * 2 * largest * LEVEL / (
+        3 * TERMS
+    )
     hoeffding = largest**2 * math.sqrt(LEVEL / (2 * TERMS))
     wrong = set()
     if np.any(np.abs(found.mean(axis=1) - mean) > bernstein + rounding):
         wrong.add("mean")
-    if np.any(np.abs((found**2).mean(axis=1) - square) > hoeffding + 2 * largest * rounding):
+    if np.any(
+        np.abs((found**2).mean(axis=1) - square) > hoeffding + 2 * largest * rounding
+    ):
         wrong.add("variance")
     return wrong
 
@@ -76,7 +106,9 @@ def off(case, dtype, name, make, *, factor=1.0):
 @pytest.mark.parametrize(("name", "make"), PAIRS)
 @given(case=drawn())
 @example(case=PLAIN)
-def test_features_are_unbiased_with_the_variance_of_their_formula(dtype, name, make, case):
+def test_features_are_unbiased_with_the_variance_of_their_formula(
+    dtype, name, make, case
+):
     assert not off(case, dtype, name, make)
 
 
@@ -84,7 +116,10 @@ def test_features_are_unbiased_with_the_variance_of_their_formula(dtype, name, m
 @in_one_precision
 def test_wrong_features_are_caught(dtype):
     assert "mean" in off(PLAIN, dtype, "Gaussian", too_wide)
-    assert off(PLAIN, dtype, "Cauchy", features.shifted_fourier, factor=0.5**0.5) == {"mean", "variance"}
+    assert off(PLAIN, dtype, "Cauchy", features.shifted_fourier, factor=0.5**0.5) == {
+        "mean",
+        "variance",
+    }
     assert off(PLAIN, dtype, "Laplacian", one_shift)
     assert "mean" in off(PLAIN, dtype, "Matern32", features.paired_fourier, factor=1.1)
 
@@ -93,8 +128,14 @@ def structured(key, kernel, x, y):
     """Return inner products of features of many independent blocks: DIM frequencies each, or a Hadamard matrix of 4."""
 
     def one(key):
-        both = zip(jax.random.split(key), (features.orthogonal_fourier, features.fastfood), strict=True)
-        phis = [make(k, kernel, DIM, num_frequencies=4, dtype=x.dtype) for k, make in both]
+        both = zip(
+            jax.random.split(key),
+            (features.orthogonal_fourier, features.fastfood),
+            strict=True,
+        )
+        phis = [
+            make(k, kernel, DIM, num_frequencies=4, dtype=x.dtype) for k, make in both
+        ]
         return jnp.stack([jnp.sum(phi(x) * phi(y), axis=1) for phi in phis])
 
     return jax.lax.map(one, jax.random.split(key, TERMS // 10), batch_size=1000)
@@ -107,8 +148,14 @@ def test_structured_frequencies_are_unbiased(dtype, case):
     with jax.enable_x64(dtype == "float64"):
         X = case.given(dtype)[1]
         kernel = kernels.Gaussian(jnp.asarray(10**case.lengthscale, dtype))
-        found = np.float64(jax.jit(structured)(case.key(), kernel, X[:3], X[3:6])).mean(axis=0)
-    wanted = VALUES["Gaussian"]((np.float64(X[:3]) - np.float64(X[3:6])) / 10**case.lengthscale)
+        found = np.float64(jax.jit(structured)(case.key(), kernel, X[:3], X[3:6])).mean(
+            axis=0
+        )
+    wanted = VALUES["Gaussian"](
+        (np.float64(X[:3]) - np.float64(X[3:6])) / 10**case.lengthscale
+    )
     reach = np.abs(np.float64(X)).max() / 10**case.lengthscale
-    slack = math.sqrt(2 * LEVEL / (TERMS // 10)) + 300 * (1 + reach) * float(jnp.finfo(dtype).eps)
+    slack = math.sqrt(2 * LEVEL / (TERMS // 10)) + 300 * (1 + reach) * float(
+        jnp.finfo(dtype).eps
+    )
     assert np.abs(found - wanted).max() <= slack

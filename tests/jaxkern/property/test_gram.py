@@ -34,14 +34,26 @@ EXAMPLES = st.fixed_dictionaries(
     {
         "seed": st.integers(0, 2**32 - 1),
         "clusters": st.integers(1, N),  # so many different centres
-        "scale": st.floats(-2, 1.5),  # of the centres, in units of the lengthscale and powers of ten
+        "scale": st.floats(
+            -2, 1.5
+        ),  # of the centres, in units of the lengthscale and powers of ten
         "spread": st.floats(-4, 0),  # of the points about their centre, likewise
-        "anisotropy": st.floats(0, 3),  # the last coordinate is smaller by this than the first
+        "anisotropy": st.floats(
+            0, 3
+        ),  # the last coordinate is smaller by this than the first
         "offset": st.sampled_from([0.0, 1.0, 100.0]),
         "lengthscale": st.floats(-3, 3),
     }
 )
-ONE = {"seed": 1, "clusters": 1, "scale": -2.0, "spread": -4.0, "anisotropy": 0.0, "offset": 0.0, "lengthscale": 0.0}
+ONE = {
+    "seed": 1,
+    "clusters": 1,
+    "scale": -2.0,
+    "spread": -4.0,
+    "anisotropy": 0.0,
+    "offset": 0.0,
+    "lengthscale": 0.0,
+}
 """Nearly equal points near the origin: G has one eigenvalue, of nearly n, and phases are the shifts."""
 TWO = ONE | {"clusters": 2, "scale": 1.0}
 """Two distant places: the error is half of that of a mean cosine, which varies the most."""
@@ -50,7 +62,10 @@ TWO = ONE | {"clusters": 2, "scale": 1.0}
 def points(drawn):
     rng = np.random.default_rng(drawn["seed"])
     centres = rng.normal(size=(N, DIM))[np.arange(N) % drawn["clusters"]]
-    X = centres * 10 ** drawn["scale"] + rng.normal(size=(N, DIM)) * 10 ** drawn["spread"]
+    X = (
+        centres * 10 ** drawn["scale"]
+        + rng.normal(size=(N, DIM)) * 10 ** drawn["spread"]
+    )
     return X * 10 ** (-drawn["anisotropy"] * np.linspace(0, 1, DIM)) + drawn["offset"]
 
 
@@ -61,7 +76,9 @@ def trials(key, kernel, X, factor, *, make, size):
 
     def one(key):
         Z = factor * make(key, kernel, DIM, num_frequencies=size)(X)
-        return metrics.spectral_error(G, jnp.matmul(Z, Z.T, precision=jax.lax.Precision.HIGHEST))
+        return metrics.spectral_error(
+            G, jnp.matmul(Z, Z.T, precision=jax.lax.Precision.HIGHEST)
+        )
 
     return jax.lax.map(one, jax.random.split(key, DRAWS), batch_size=20)
 
@@ -70,14 +87,24 @@ def failures(drawn, kernel, make, size, *, factor=1.0):
     lengthscale = 10.0 ** drawn["lengthscale"]
     X = jnp.asarray(points(drawn) * lengthscale)
     key = jax.random.key(drawn["seed"])
-    errors = trials(key, kernel(jnp.asarray(lengthscale)), X, jnp.asarray(factor), make=make, size=size)
+    errors = trials(
+        key,
+        kernel(jnp.asarray(lengthscale)),
+        X,
+        jnp.asarray(factor),
+        make=make,
+        size=size,
+    )
     return int(np.sum(np.asarray(errors) > EPS))
 
 
 def shifted_size(eps, delta, num_points):
     """Invert the bound of `gram_spectral_shifted`, which has a closed form, and see that it is inverted."""
     size = math.ceil(math.log(2 * num_points / delta) * (2 + 4 * eps / 3) / eps**2)
-    at = [fourier.gram_spectral_shifted(eps=eps, num_features=m, num_points=num_points) for m in (size - 1, size)]
+    at = [
+        fourier.gram_spectral_shifted(eps=eps, num_features=m, num_points=num_points)
+        for m in (size - 1, size)
+    ]
     assert at[0].probability < 1 - delta <= at[1].probability
     return size
 
@@ -92,7 +119,9 @@ def one_shift(key, kernel, dim, *, num_frequencies):
     return dataclasses.replace(phi, shifts=jnp.full_like(phi.shifts, phi.shifts[0]))
 
 
-@pytest.mark.parametrize("kernel", [Gaussian, pytest.param(Laplacian, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian, pytest.param(Laplacian, marks=pytest.mark.slow)]
+)
 @given(drawn=EXAMPLES)
 @example(drawn=ONE)
 @example(drawn=TWO)
@@ -108,17 +137,27 @@ def test_shifted_features_of_the_planned_size_keep_the_gram_matrix(drawn):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52]
+)
 @pytest.mark.parametrize("make", [features.paired_fourier, features.shifted_fourier])
 @given(drawn=EXAMPLES)
 @settings(max_examples=100)
 def test_planned_features_keep_the_gram_matrix_of_every_kernel(make, kernel, drawn):
     """1,200 examples: false alarms below 2e-6."""
-    assert failures(drawn, kernel, make, PAIRED if make is features.paired_fourier else SHIFTED) <= ALLOWED
+    assert (
+        failures(
+            drawn, kernel, make, PAIRED if make is features.paired_fourier else SHIFTED
+        )
+        <= ALLOWED
+    )
 
 
 def test_a_root_of_two_that_was_dropped_is_caught():
-    assert failures(ONE, Cauchy, features.shifted_fourier, SHIFTED, factor=0.5**0.5) > ALLOWED
+    assert (
+        failures(ONE, Cauchy, features.shifted_fourier, SHIFTED, factor=0.5**0.5)
+        > ALLOWED
+    )
 
 
 @pytest.mark.slow

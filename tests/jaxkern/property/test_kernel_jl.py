@@ -15,7 +15,17 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from scipy import stats
-from support.drawn import ALARM, PLAIN, Drawn, N, drawn, in_every_precision, in_one_precision, power, unlikely
+from support.drawn import (
+    ALARM,
+    PLAIN,
+    Drawn,
+    N,
+    drawn,
+    in_every_precision,
+    in_one_precision,
+    power,
+    unlikely,
+)
 
 from jaxkern import features, plan, rkhs
 from jaxkern.bounds import sketching
@@ -25,7 +35,14 @@ ALLOWED = int(stats.binom.isf(ALARM, DRAWS, DELTA))
 PAIRS = N * (N - 1) // 2
 PLANNED = plan.kernel_jl(EPS, DELTA, num_functions=PAIRS).num_features
 TAU = math.log(1 / DELTA)
-APART = Drawn(seed=3, arrangement="clusters", lengthscale=0.5, parts=(1.0, 0.0, 0.0), uneven=0.0, missing=0)
+APART = Drawn(
+    seed=3,
+    arrangement="clusters",
+    lengthscale=0.5,
+    parts=(1.0, 0.0, 0.0),
+    uneven=0.0,
+    missing=0,
+)
 """Three clusters, whose features are close to the three leading eigenfunctions."""
 
 
@@ -43,7 +60,9 @@ def refuted(case, dtype, make, *, centered=False, instead=None):
     with jax.enable_x64(dtype == "float64"):
         kernel, X, Y, _ = case.given(dtype)
         asked = centered if instead is None else instead
-        values, embedded = map(np.float64, images(case.key(), kernel, X, Y, centered=asked, make=make))
+        values, embedded = map(
+            np.float64, images(case.key(), kernel, X, Y, centered=asked, make=make)
+        )
         exact = case.exact(dtype)
     equal = np.ones(N)
     f = np.concatenate([exact.FX[:1], exact.FY[:2]]) - centered * exact.FX.mean(axis=0)
@@ -54,10 +73,14 @@ def refuted(case, dtype, make, *, centered=False, instead=None):
 
 
 @in_every_precision
-@pytest.mark.parametrize("centered", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize(
+    "centered", [pytest.param(False, marks=pytest.mark.slow), True]
+)
 @given(case=drawn())
 @example(case=APART)
-def test_coordinates_are_draws_with_the_cubed_covariance_of_the_landmarks(dtype, centered, case):
+def test_coordinates_are_draws_with_the_cubed_covariance_of_the_landmarks(
+    dtype, centered, case
+):
     """E phi(x) = 0 and E <phi(x), phi(y)> = <K_x, Sigma_n^3 K_y>, with the law that belongs to it."""
     assert not refuted(case, dtype, features.kernel_jl, centered=centered)
 
@@ -65,15 +88,22 @@ def test_coordinates_are_draws_with_the_cubed_covariance_of_the_landmarks(dtype,
 def one_row_twice(key, kernel, X, **options):
     phi = features.kernel_jl(key, kernel, X, **options)
     rows = jnp.arange(phi.num_features) // 2
-    return features.KernelJL(kernel, X, phi.projection[rows], phi.offset[rows], phi.centered)
+    return features.KernelJL(
+        kernel, X, phi.projection[rows], phi.offset[rows], phi.centered
+    )
 
 
 def of_sigma_squared(key, kernel, X, *, num_features, centered):
     theta = rkhs.RandomProjection(
-        key, rkhs.Covariance(kernel, X, centered=centered), num_features=num_features, power=2
+        key,
+        rkhs.Covariance(kernel, X, centered=centered),
+        num_features=num_features,
+        power=2,
     )
     weights = theta.directions.weights.T / num_features**0.5
-    return features.KernelJL(kernel, X, weights, jnp.zeros(num_features, X.dtype), centered)
+    return features.KernelJL(
+        kernel, X, weights, jnp.zeros(num_features, X.dtype), centered
+    )
 
 
 @pytest.mark.slow
@@ -81,19 +111,36 @@ def of_sigma_squared(key, kernel, X, *, num_features, centered):
 def test_wrong_maps_are_caught(dtype):
     sketch = features.kernel_jl
     assert refuted(PLAIN, dtype, of_sigma_squared) >= {"f", "f + g"}
-    assert refuted(PLAIN, dtype, one_row_twice) >= {"f, neighbours", "f + g, neighbours"}
+    assert refuted(PLAIN, dtype, one_row_twice) >= {
+        "f, neighbours",
+        "f + g, neighbours",
+    }
     assert refuted(PLAIN, dtype, sketch, centered=True, instead=False) >= {"f"}
-    assert "f" in refuted(PLAIN, dtype, lambda *args, **options: scaled(sketch(*args, **options), 1.3))
+    assert "f" in refuted(
+        PLAIN, dtype, lambda *args, **options: scaled(sketch(*args, **options), 1.3)
+    )
 
 
 def scaled(phi, factor):
-    return features.KernelJL(phi.kernel, phi.landmarks, factor * phi.projection, factor * phi.offset, phi.centered)
+    return features.KernelJL(
+        phi.kernel,
+        phi.landmarks,
+        factor * phi.projection,
+        factor * phi.offset,
+        phi.centered,
+    )
 
 
 @partial(jax.jit, static_argnames=("centered", "size"))
 def sketches(key, kernel, X, *, centered, size):
     """Return the projections of independent maps, (DRAWS, size, N)."""
-    make = partial(features.kernel_jl, kernel=kernel, landmarks=X, num_features=size, centered=centered)
+    make = partial(
+        features.kernel_jl,
+        kernel=kernel,
+        landmarks=X,
+        num_features=size,
+        centered=centered,
+    )
     return jax.vmap(lambda key: make(key).projection)(jax.random.split(key, DRAWS))
 
 
@@ -101,7 +148,9 @@ def failures(case, dtype, centered, size, *, factor=1.0):
     """Return how many maps fail: a relative error of a pair, the deviation of Theta* Theta, and a lost separation."""
     with jax.enable_x64(dtype == "float64"):
         kernel, X, _, _ = case.given(dtype)
-        P = factor * np.float64(sketches(case.key(1), kernel, X, centered=centered, size=size))
+        P = factor * np.float64(
+            sketches(case.key(1), kernel, X, centered=centered, size=size)
+        )
         exact = case.exact(dtype)
     sigma = exact.covariance(centered, np.ones(N))
     cube, T = power(sigma, 3), P @ exact.FX  # T h = V' S h, (DRAWS, size, coordinates)
@@ -135,21 +184,39 @@ def separation(exact, sigma, found, i, j, centered, rounding):
     room = gap - 4 * outside.max()
     if room <= 0:
         return None
-    return int((found[:, across].min(axis=1) < (1 - EPS) * values[-3] ** 3 * room - rounding).sum())
+    return int(
+        (
+            found[:, across].min(axis=1) < (1 - EPS) * values[-3] ** 3 * room - rounding
+        ).sum()
+    )
 
 
 @in_every_precision
-@pytest.mark.parametrize("centered", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "centered", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 @given(case=drawn())
 @example(case=APART)
-def test_maps_of_the_planned_size_keep_distances_operators_and_separations(dtype, centered, case):
+def test_maps_of_the_planned_size_keep_distances_operators_and_separations(
+    dtype, centered, case
+):
     assert max(failures(case, dtype, centered, PLANNED).values()) <= ALLOWED
 
 
 @pytest.mark.slow
 @in_one_precision
 def test_small_maps_and_wrong_factors_are_caught(dtype):
-    assert set(failures(APART, dtype, False, PLANNED)) == {"pairs", "deviation", "separation"}
+    assert set(failures(APART, dtype, False, PLANNED)) == {
+        "pairs",
+        "deviation",
+        "separation",
+    }
     assert failures(APART, dtype, False, PLANNED // 8)["pairs"] > ALLOWED
-    assert min(failures(APART, dtype, False, PLANNED, factor=2.0)[name] for name in ("pairs", "deviation")) > ALLOWED
+    assert (
+        min(
+            failures(APART, dtype, False, PLANNED, factor=2.0)[name]
+            for name in ("pairs", "deviation")
+        )
+        > ALLOWED
+    )
     assert failures(APART, dtype, False, PLANNED, factor=0.5)["separation"] > ALLOWED

@@ -21,15 +21,24 @@ DTYPE = PRECISIONS[-1]
 
 def sketches(key, kernel, X, Y, w):
     """Return products of the rows of sketches, which have signs, and what each says that it lost."""
-    phi = features.paired_fourier(key, Gaussian(jax.tree.leaves(kernel)[0]), DIM, num_frequencies=4, dtype=X.dtype)
+    phi = features.paired_fourier(
+        key, Gaussian(jax.tree.leaves(kernel)[0]), DIM, num_frequencies=4, dtype=X.dtype
+    )
     pca = features.streaming_pca(phi, sketch_size=3)
     state = pca.merge(pca.update(pca.init(), X, w), pca.update(pca.init(), Y))
     fitted = pca.finalize(state, num_components=2)
     odd = frequent_directions.finalize(
-        frequent_directions.update(frequent_directions.init(3, DIM, X.dtype, shrink_at=1), Y, w)
+        frequent_directions.update(
+            frequent_directions.init(3, DIM, X.dtype, shrink_at=1), Y, w
+        )
     )
     kept = fitted(Y)
-    return matmul(kept, kept.T), fitted.residual, matmul(odd.rows.T, odd.rows), odd.shrinkage
+    return (
+        matmul(kept, kept.T),
+        fitted.residual,
+        matmul(odd.rows.T, odd.rows),
+        odd.shrinkage,
+    )
 
 
 def clusters(key, kernel, X, Y, w):
@@ -38,9 +47,14 @@ def clusters(key, kernel, X, Y, w):
     X = jax.tree.leaves(kernel)[0] * (6 * places + X / jnp.max(jnp.abs(X)) / 100)
     found = clustering.kernel_spectral(key, kernel, X, 3, weights=w + 1, num_restarts=2)
     K = gram(kernel, X)
-    other = clustering.spectral_from_gram(jax.random.fold_in(key, 1), K, 3, num_restarts=2)
+    other = clustering.spectral_from_gram(
+        jax.random.fold_in(key, 1), K, 3, num_restarts=2
+    )
     # Restarts that find the same clusters are told apart by rounding alone: the clusters count, not their numbers.
-    together = [labels[:, None] == labels[None, :] for labels in (found.labels, other.labels, other.predict(K))]
+    together = [
+        labels[:, None] == labels[None, :]
+        for labels in (found.labels, other.labels, other.predict(K))
+    ]
     return found.eigenvalues, found.objective, together
 
 
@@ -51,7 +65,9 @@ def test_functions_are_mapped_over_data_sets_kernels_weights_and_keys(function, 
         return [(c.key(), *c.given(DTYPE)) for c in (case, PLAIN)]
 
     with jax.enable_x64(DTYPE == "float64"):
-        natural(function, cases, 1e4 * float(jnp.finfo(DTYPE).eps))  # phases of far points are a thousand
+        natural(
+            function, cases, 1e4 * float(jnp.finfo(DTYPE).eps)
+        )  # phases of far points are a thousand
     assert max(programs_of(function)) == 1
 
 

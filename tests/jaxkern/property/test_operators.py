@@ -13,7 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
-from support.drawn import DIM, PLAIN, N, drawn, in_every_precision, in_one_precision, power, unlikely
+from support.drawn import (
+    DIM,
+    PLAIN,
+    N,
+    drawn,
+    in_every_precision,
+    in_one_precision,
+    power,
+    unlikely,
+)
 
 from jaxkern import rkhs
 
@@ -24,7 +33,10 @@ DRAWS = 1000
 @partial(jax.jit, static_argnames=("centered", "powers"))
 def operators(kernel, X, Y, w, a, beta, *, centered, powers=POWERS):
     """Return what the operators make of f, two functions at Y with weights a, and of a vector beta."""
-    S, sigma = rkhs.SamplingOperator(kernel, X), rkhs.Covariance(kernel, X, w, centered=centered)
+    S, sigma = (
+        rkhs.SamplingOperator(kernel, X),
+        rkhs.Covariance(kernel, X, w, centered=centered),
+    )
     plain = rkhs.Covariance(kernel, X)
     f = rkhs.Function(kernel, Y, a)
     back = S.adjoint(beta)
@@ -69,8 +81,18 @@ def wanted(exact, a, beta, centered):
     }
     k, one = exact.size, np.abs(a).sum(axis=0).max()
     grown = np.array([k ** (p + 1) for p in POWERS])[:, None, None]
-    sizes = {"S f": k * one, "<S f, beta>": k * one * np.abs(beta).sum(), "<f, S* beta>": k * one * np.abs(beta).sum()}
-    sizes |= {"<K_x, f>": k * one, "K": k, "S S*": k, "S* S f": N * k**2 * one, "n Sigma_n f": N * k**2 * one}
+    sizes = {
+        "S f": k * one,
+        "<S f, beta>": k * one * np.abs(beta).sum(),
+        "<f, S* beta>": k * one * np.abs(beta).sum(),
+    }
+    sizes |= {
+        "<K_x, f>": k * one,
+        "K": k,
+        "S S*": k,
+        "S* S f": N * k**2 * one,
+        "n Sigma_n f": N * k**2 * one,
+    }
     sizes |= {"mean": k, "tr": k ** np.array(POWERS), "|Sigma|": k, "|Sigma|_HS": k}
     return values, sizes | {"Sigma^p f": grown * one, "<f, Sigma^p f>": grown * one**2}
 
@@ -80,16 +102,30 @@ def off(case, dtype, centered, *, instead=None, **sabotage):
     with jax.enable_x64(dtype == "float64"):
         given_, exact = case.given(dtype), case.exact(dtype)
         a, beta = case.numbers(dtype, N, 2), case.numbers(dtype, N)
-        found = operators(*given_, a, beta, centered=centered if instead is None else instead, **sabotage)
+        found = operators(
+            *given_,
+            a,
+            beta,
+            centered=centered if instead is None else instead,
+            **sabotage,
+        )
         values, sizes = wanted(exact, np.float64(a), np.float64(beta), centered)
-        slack = 16 * (4 + DIM**0.5 + N**0.5) * exact.spread * float(jnp.finfo(dtype).eps)
+        slack = (
+            16 * (4 + DIM**0.5 + N**0.5) * exact.spread * float(jnp.finfo(dtype).eps)
+        )
         return {
-            name for name in values if np.any(~(np.abs(np.float64(found[name]) - values[name]) <= slack * sizes[name]))
+            name
+            for name in values
+            if np.any(
+                ~(np.abs(np.float64(found[name]) - values[name]) <= slack * sizes[name])
+            )
         }
 
 
 @in_every_precision
-@pytest.mark.parametrize("centered", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize(
+    "centered", [pytest.param(False, marks=pytest.mark.slow), True]
+)
 @given(case=drawn())
 def test_operators_are_the_matrices_that_they_stand_for(dtype, centered, case):
     """<S f, beta> = <f, S* beta>, <K_x, f> = f(x), S S* = K, S* S = n Sigma_n; powers of Sigma, traces and norms."""
@@ -100,11 +136,21 @@ def test_operators_are_the_matrices_that_they_stand_for(dtype, centered, case):
 @in_one_precision
 def test_wrong_operators_are_caught(dtype):
     powers = {"Sigma^p f", "<f, Sigma^p f>"}
-    assert off(PLAIN, dtype, True, instead=False) == powers | {"tr", "|Sigma|", "|Sigma|_HS"}
-    assert off(PLAIN, dtype, False, powers=(1, 2, 2.5, 2)) == powers  # Sigma^2 for Sigma^3
+    assert off(PLAIN, dtype, True, instead=False) == powers | {
+        "tr",
+        "|Sigma|",
+        "|Sigma|_HS",
+    }
+    assert (
+        off(PLAIN, dtype, False, powers=(1, 2, 2.5, 2)) == powers
+    )  # Sigma^2 for Sigma^3
     uneven = rkhs.Covariance.inner
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rkhs.Covariance, "inner", lambda *args, **options: uneven(*args, **options) * (1 - 1 / N))
+        patch.setattr(
+            rkhs.Covariance,
+            "inner",
+            lambda *args, **options: uneven(*args, **options) * (1 - 1 / N),
+        )
         operators.clear_cache()
         assert off(PLAIN, dtype, False) == {"<f, Sigma^p f>"}
     operators.clear_cache()
@@ -114,7 +160,11 @@ def test_wrong_operators_are_caught(dtype):
 def projections(key, kernel, X, Y, w, *, centered, make):
     """Return values <v_i, f> of the draws, (DRAWS, functions), at sections f of Y and of the heaviest atom."""
     points = jnp.concatenate([X[jnp.argmax(w)][None], Y[:2]])
-    return make(key, rkhs.Covariance(kernel, X, w, centered=centered), rkhs.section(kernel, points))
+    return make(
+        key,
+        rkhs.Covariance(kernel, X, w, centered=centered),
+        rkhs.section(kernel, points),
+    )
 
 
 def draws(key, sigma, f, p=3):
@@ -144,7 +194,10 @@ def refuted(case, dtype, make, *, p=3, centered=False, instead=None):
 
 
 MAKES = [(draws, 3, False), (projected, 3, True), (partial(draws, p=2), 2, True)]
-MAKES += [pytest.param(make, p, not centered, marks=pytest.mark.slow) for make, p, centered in MAKES]
+MAKES += [
+    pytest.param(make, p, not centered, marks=pytest.mark.slow)
+    for make, p, centered in MAKES
+]
 
 
 @in_every_precision
@@ -159,7 +212,10 @@ def test_draws_have_the_covariance_that_was_asked_for(dtype, make, p, centered, 
 def test_wrong_draws_are_caught(dtype):
     assert refuted(PLAIN, dtype, partial(draws, p=2)) >= {"f", "f + g"}
     assert refuted(PLAIN, dtype, lambda *args: 1.3 * draws(*args)) >= {"f", "f + g"}
-    assert refuted(PLAIN, dtype, key_used_twice) >= {"f, neighbours", "f + g, neighbours"}
+    assert refuted(PLAIN, dtype, key_used_twice) >= {
+        "f, neighbours",
+        "f + g, neighbours",
+    }
     assert refuted(PLAIN, dtype, draws, centered=True, instead=False) >= {"f + g"}
 
 
@@ -167,7 +223,11 @@ def test_wrong_draws_are_caught(dtype):
 def theta_and_its_adjoint(key, kernel, X, Y, w, a, alpha):
     theta = rkhs.RandomProjection(key, rkhs.Covariance(kernel, X, w), num_features=5)
     f = rkhs.Function(kernel, Y, a)
-    return jnp.dot(theta(f), alpha), rkhs.inner(f, theta.adjoint(alpha)), rkhs.inner(theta.directions, f)
+    return (
+        jnp.dot(theta(f), alpha),
+        rkhs.inner(f, theta.adjoint(alpha)),
+        rkhs.inner(theta.directions, f),
+    )
 
 
 @in_every_precision
@@ -180,5 +240,12 @@ def test_theta_has_its_adjoint(dtype, case):
         found = theta_and_its_adjoint(case.key(), kernel, X, Y, w, a, alpha)
         there, back, values, alpha = (np.float64(x) for x in (*found, alpha))
         exact = case.exact(dtype)
-    slack = 1e3 * exact.spread * float(jnp.finfo(dtype).eps) * exact.size**2.5 * np.abs(a).sum() * np.abs(alpha).sum()
+    slack = (
+        1e3
+        * exact.spread
+        * float(jnp.finfo(dtype).eps)
+        * exact.size**2.5
+        * np.abs(a).sum()
+        * np.abs(alpha).sum()
+    )
     assert abs(there - back) <= slack and abs(there - values @ alpha / 5**0.5) <= slack

@@ -29,15 +29,27 @@ EXAMPLES = st.fixed_dictionaries(
     {
         "seed": st.integers(0, 2**32 - 1),
         "clusters": st.integers(1, N),  # so many different centres
-        "scale": st.floats(-2, 1.5),  # of the centres, in units of the lengthscale and powers of ten
+        "scale": st.floats(
+            -2, 1.5
+        ),  # of the centres, in units of the lengthscale and powers of ten
         "spread": st.floats(-4, 0),  # of the points about their centre, likewise
-        "anisotropy": st.floats(0, 3),  # the last coordinate is smaller by this than the first
+        "anisotropy": st.floats(
+            0, 3
+        ),  # the last coordinate is smaller by this than the first
         "sorted": st.booleans(),  # cluster after cluster
         "last": st.integers(0, N),  # so many of the last points form the second stream
         "lengthscale": st.floats(-3, 3),
     }
 )
-ONE = {"seed": 1, "clusters": 1, "scale": 0.0, "spread": -4.0, "anisotropy": 0.0, "sorted": True, "last": 21}
+ONE = {
+    "seed": 1,
+    "clusters": 1,
+    "scale": 0.0,
+    "spread": -4.0,
+    "anisotropy": 0.0,
+    "sorted": True,
+    "last": 21,
+}
 ONE |= {"lengthscale": 0.0}
 """Nearly equal points: G has one eigenvalue, of nearly n."""
 TWO, THREE = (ONE | {"clusters": k, "scale": 1.0} for k in (2, 3))
@@ -46,8 +58,15 @@ TWO, THREE = (ONE | {"clusters": k, "scale": 1.0} for k in (2, 3))
 
 def points(drawn):
     rng = np.random.default_rng(drawn["seed"])
-    place = np.arange(N) * drawn["clusters"] // N if drawn["sorted"] else np.arange(N) % drawn["clusters"]
-    X = rng.normal(size=(N, DIM))[place] * 10 ** drawn["scale"] + rng.normal(size=(N, DIM)) * 10 ** drawn["spread"]
+    place = (
+        np.arange(N) * drawn["clusters"] // N
+        if drawn["sorted"]
+        else np.arange(N) % drawn["clusters"]
+    )
+    X = (
+        rng.normal(size=(N, DIM))[place] * 10 ** drawn["scale"]
+        + rng.normal(size=(N, DIM)) * 10 ** drawn["spread"]
+    )
     return X * 10 ** (-drawn["anisotropy"] * np.linspace(0, 1, DIM))
 
 
@@ -65,16 +84,25 @@ def trials(key, kernel, X, first, factor, *, sketch_size):
     G = gram(kernel, X)
 
     def one(key):
-        phi = features.paired_fourier(key, factor * kernel, DIM, num_frequencies=PLANNED.num_frequencies)
+        phi = features.paired_fourier(
+            key, factor * kernel, DIM, num_frequencies=PLANNED.num_frequencies
+        )
         pca = features.streaming_pca(phi, sketch_size=sketch_size)
         parts = [pca.update(pca.init(), X, weights) for weights in (first, 1 - first)]
-        states = jax.tree.map(lambda *leaves: jnp.stack(leaves), pca.update(pca.init(), X), pca.merge(*parts), parts[0])
+        states = jax.tree.map(
+            lambda *leaves: jnp.stack(leaves),
+            pca.update(pca.init(), X),
+            pca.merge(*parts),
+            parts[0],
+        )
         Ghat = product(phi(X), phi(X).T)
 
         def judge(state):
             fitted = pca.finalize(state, num_components=sketch_size)
             Gtilde = product(fitted(X), fitted(X).T)
-            lost, error = jnp.linalg.eigvalsh(jnp.stack([Ghat, G]) - Gtilde[None])  # two calls may wait for each other
+            lost, error = jnp.linalg.eigvalsh(
+                jnp.stack([Ghat, G]) - Gtilde[None]
+            )  # two calls may wait for each other
             return {
                 "error": jnp.max(jnp.abs(error)) / N,
                 "lost": lost[jnp.array([0, -1])],
@@ -93,7 +121,9 @@ def run(drawn, kernel=Gaussian, *, sketch_size=PLANNED.sketch_size, factor=1.0):
     first = jnp.asarray(np.arange(N) < N - drawn["last"], jnp.float32)
     numbers = (jnp.float32(lengthscale), X, first, jnp.float32(factor))
     kernel = kernel(numbers[0])
-    return trials(jax.random.key(drawn["seed"]), kernel, *numbers[1:], sketch_size=sketch_size)
+    return trials(
+        jax.random.key(drawn["seed"]), kernel, *numbers[1:], sketch_size=sketch_size
+    )
 
 
 ROUNDING = 20 * N * float(np.finfo(np.float32).eps)
@@ -102,7 +132,9 @@ ROUNDING = 20 * N * float(np.finfo(np.float32).eps)
 
 def within_the_certificate(found, which):
     """Tell whether the sketch lost between nothing and its certificate at every draw, which is within its own bound."""
-    lost, residual, shrinkage = (np.asarray(found[name][:, which]) for name in ("lost", "residual", "shrinkage"))
+    lost, residual, shrinkage = (
+        np.asarray(found[name][:, which]) for name in ("lost", "residual", "shrinkage")
+    )
     return bool(
         (lost[:, 0] >= -ROUNDING).all()
         and (lost[:, 1] <= residual + ROUNDING).all()
@@ -117,7 +149,9 @@ def failures(found, which):
 def check(drawn, kernel):
     found = run(drawn, kernel)
     for which in (0, 1):
-        assert within_the_certificate(found, which) and failures(found, which) <= ALLOWED
+        assert (
+            within_the_certificate(found, which) and failures(found, which) <= ALLOWED
+        )
 
 
 @given(drawn=EXAMPLES)
@@ -129,7 +163,9 @@ def test_planned_streams_keep_the_gram_matrix(drawn):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52]
+)
 @given(drawn=EXAMPLES)
 @settings(max_examples=100)
 def test_planned_streams_keep_the_gram_matrix_of_every_kernel(kernel, drawn):

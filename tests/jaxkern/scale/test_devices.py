@@ -119,7 +119,11 @@ assert float(one[0].max()) > 40
 
 
 @pytest.mark.parametrize(
-    "checks", [MAPS + STREAMS + LANDMARKS + CLUSTERS, pytest.param(LONGER, marks=pytest.mark.slow)]
+    "checks",
+    [
+        MAPS + STREAMS + LANDMARKS + CLUSTERS,
+        pytest.param(LONGER, marks=pytest.mark.slow),
+    ],
 )
 def test_eight_devices_give_the_numbers_of_one(checks):
     assert_runs(START + checks, devices=8, timeout=240)

@@ -16,7 +16,10 @@ from jaxkern import features, io, scale
 from jaxkern.kmeans import kmeans
 
 ROOT = Path(__file__).resolve().parents[3]
-SLOW = [pytest.param(job, 20, marks=pytest.mark.slow) for job in ("embed", "stream", "kmeans")]
+SLOW = [
+    pytest.param(job, 20, marks=pytest.mark.slow)
+    for job in ("embed", "stream", "kmeans")
+]
 EXAMPLE = str(ROOT / "examples" / "two_processes.py")
 
 START = """
@@ -105,7 +108,10 @@ def example(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "1")
-    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", str(jax.config.read("jax_disable_most_optimizations")))
+    monkeypatch.setenv(
+        "JAX_DISABLE_MOST_OPTIMIZATIONS",
+        str(jax.config.read("jax_disable_most_optimizations")),
+    )
     return runpy.run_path(EXAMPLE)
 
 
@@ -114,16 +120,31 @@ def run_both(folder, worker, job, victim=-1, at=0):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    command, ends, begun = [sys.executable, "-c", START + worker, address], {}, time.monotonic()
+    command, ends, begun = (
+        [sys.executable, "-c", START + worker, address],
+        {},
+        time.monotonic(),
+    )
     processes = [
-        subprocess.Popen([*command, str(i), str(victim), str(at), job], cwd=folder, stdout=-1, stderr=-1, text=True)
+        subprocess.Popen(
+            [*command, str(i), str(victim), str(at), job],
+            cwd=folder,
+            stdout=-1,
+            stderr=-1,
+            text=True,
+        )
         for i in range(2)
     ]
     try:
         while len(ends) < 2 and time.monotonic() < begun + 120:
             time.sleep(0.02)
-            ends = {i: time.monotonic() for i in range(2) if processes[i].poll() is not None} | ends
-        return [(processes[i].poll(), *processes[i].communicate(timeout=1), ends[i]) for i in range(2)]
+            ends = {
+                i: time.monotonic() for i in range(2) if processes[i].poll() is not None
+            } | ends
+        return [
+            (processes[i].poll(), *processes[i].communicate(timeout=1), ends[i])
+            for i in range(2)
+        ]
     finally:
         for process in processes:
             process.kill()
@@ -141,29 +162,46 @@ def test_two_processes_give_the_numbers_of_one(example, tmp_path):
     pca = features.streaming_pca(phi, sketch_size=8)
     one = pca.finalize(scale.stream(pca, X, num_streams=4), num_components=8)
     two = pca.finalize(results["state"], num_components=8)
-    assert float(one.weight) == float(two.weight) == len(X) == int(results["state"].sketch.num_rows)
-    np.testing.assert_allclose(one.eigenvalues, two.eigenvalues, rtol=0, atol=1e-4 * float(one.eigenvalues[0]))
+    assert (
+        float(one.weight)
+        == float(two.weight)
+        == len(X)
+        == int(results["state"].sketch.num_rows)
+    )
+    np.testing.assert_allclose(
+        one.eigenvalues, two.eigenvalues, rtol=0, atol=1e-4 * float(one.eigenvalues[0])
+    )
     np.testing.assert_allclose(one.shrinkage, two.shrinkage, rtol=1e-3)
 
     clusters = kmeans(jax.random.key(0), Z, 2)
     np.testing.assert_array_equal(results["clusters"].labels, clusters.labels)
-    np.testing.assert_allclose(results["clusters"].centers, clusters.centers, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(results["clusters"].objective, clusters.objective, rtol=1e-5)
+    np.testing.assert_allclose(
+        results["clusters"].centers, clusters.centers, rtol=0, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        results["clusters"].objective, clusters.objective, rtol=1e-5
+    )
 
     # One process goes on with what two have left: nothing is left to do.
     calls, state = [], tmp_path / "clusters.progress"
-    again = scale.kmeans(jax.random.key(0), Z, 2, progress=state, report=lambda *args: calls.append(args))
+    again = scale.kmeans(
+        jax.random.key(0), Z, 2, progress=state, report=lambda *args: calls.append(args)
+    )
     np.testing.assert_array_equal(again.labels, clusters.labels)
     assert calls == [] and int(again.iterations) == int(clusters.iterations)
 
     for method, chosen in zip(example["METHODS"], results["landmarks"], strict=True):
         options = {"num_landmarks": 20, "method": method, "kernel": example["KERNEL"]}
-        np.testing.assert_array_equal(chosen, scale.landmarks(jax.random.key(1), X, **options))
+        np.testing.assert_array_equal(
+            chosen, scale.landmarks(jax.random.key(1), X, **options)
+        )
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("job", "moments"), [("embed", 1), *SLOW])
-def test_killed_at_any_moment_a_job_loses_nothing_and_ends_with_the_same_bits(example, tmp_path, rng, job, moments):
+def test_killed_at_any_moment_a_job_loses_nothing_and_ends_with_the_same_bits(
+    example, tmp_path, rng, job, moments
+):
     """Also while it goes on: a job is begun anew when it has come to its end."""
 
     def anew():
@@ -177,9 +215,14 @@ def test_killed_at_any_moment_a_job_loses_nothing_and_ends_with_the_same_bits(ex
         victim, at = -1 if killed else 1, -60
         if moments > 1:
             again = killed < moments and bits is not None
-            victim, at = (int(rng.integers(2)), int(rng.integers(longest))) if again else (-1, 0)
+            victim, at = (
+                (int(rng.integers(2)), int(rng.integers(longest))) if again else (-1, 0)
+            )
         ends = run_both(tmp_path, KILLED, job, victim, at)
-        told = [[int(line) for line in end[1].splitlines() if line.isdigit()] for end in ends]
+        told = [
+            [int(line) for line in end[1].splitlines() if line.isdigit()]
+            for end in ends
+        ]
         killed += victim >= 0 and ends[victim][0] == -signal.SIGKILL
         for i, (code, out, error, end) in enumerate(ends):
             if killed and code not in (0, -signal.SIGKILL):
@@ -190,7 +233,10 @@ def test_killed_at_any_moment_a_job_loses_nothing_and_ends_with_the_same_bits(ex
                 assert bits == digest
             elif code != -signal.SIGKILL:
                 # JAX ends it if the heartbeat of the other has been missing before both do something together.
-                assert f"RuntimeError: process {i} of 2 could not" in error or "another task died" in error, error
+                assert (
+                    f"RuntimeError: process {i} of 2 could not" in error
+                    or "another task died" in error
+                ), error
             if told[i]:
                 # A block is recorded before it is told; of two other states the last one may not have been kept.
                 assert told[i][0] >= reached[i]
@@ -200,7 +246,14 @@ def test_killed_at_any_moment_a_job_loses_nothing_and_ends_with_the_same_bits(ex
             reached = anew()
     assert waits and max(waits) < 30
     assert moments > 1 or counts == [[200, 60], [0, 140]]  # nothing is computed again
-    print(job, "killed", killed, "times; the other ended after at most", round(max(waits), 1), "s")
+    print(
+        job,
+        "killed",
+        killed,
+        "times; the other ended after at most",
+        round(max(waits), 1),
+        "s",
+    )
 
 
 def test_processes_with_maps_or_keys_of_their_own_are_told_so_and_a_gram_product_is_shared(

@@ -58,39 +58,70 @@ def test_slices_are_those_of_the_array(X, folders, tmp_path, rng, monkeypatch):
         rows = scale.open_rows(path)
         assert (rows.shape, rows.dtype, len(rows)) == (X.shape, X.dtype, N)
         cuts = [(0, N), (40, 41), (N, N), (5, 2), (-3, None), (None, 200)]
-        for start, stop in cuts + [tuple(sorted(rng.integers(0, N + 1, 2))) for _ in range(30)]:
+        for start, stop in cuts + [
+            tuple(sorted(rng.integers(0, N + 1, 2))) for _ in range(30)
+        ]:
             assert np.array_equal(rows[start:stop], X[start:stop])
         for wrong in (3, slice(0, 9, 2), [1, 2]):
             with pytest.raises(ValueError, match="are read as"):
                 rows[wrong]
     some = scale.open_rows(folders[1], columns=["c", "a"], dtype="float64")
-    assert np.array_equal(some[30:50], X[30:50, [2, 0]].astype(np.float64)) and some.dtype == np.float64
+    assert (
+        np.array_equal(some[30:50], X[30:50, [2, 0]].astype(np.float64))
+        and some.dtype == np.float64
+    )
     write(tmp_path / "whole.parquet", np.arange(6).reshape(2, 3))
-    assert scale.open_rows(tmp_path / "whole.parquet", dtype=np.float32)[:].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert scale.open_rows(tmp_path / "whole.parquet", dtype=np.float32)[
+        :
+    ].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_every_function_takes_them_and_gives_the_same_bits(X, folders, phi):
-    pca, ridge = features.streaming_pca(phi, sketch_size=3), regression.streaming_ridge(phi, num_outputs=3)
+    pca, ridge = (
+        features.streaming_pca(phi, sketch_size=3),
+        regression.streaming_ridge(phi, num_outputs=3),
+    )
     for folder in folders:
         rows = scale.open_rows(folder)
-        assert np.array_equal(scale.embed(phi, rows, block_size=20), scale.embed(phi, X, block_size=20))
+        assert np.array_equal(
+            scale.embed(phi, rows, block_size=20), scale.embed(phi, X, block_size=20)
+        )
         sizes = {"num_streams": 4, "block_size": 6}
         pairs = [(scale.kmeans(jax.random.key(0), x, 4) for x in (rows, X))]
         pairs += [(scale.stream(pca, x, **sizes) for x in (rows, X))]
         pairs += [(scale.stream(ridge, x, y=x, **sizes) for x in (rows, X))]
         for method in ("uniform", "kmeans||"):
-            pairs += [(scale.landmarks(jax.random.key(0), x, num_landmarks=4, method=method) for x in (rows, X))]
+            pairs += [
+                (
+                    scale.landmarks(
+                        jax.random.key(0), x, num_landmarks=4, method=method
+                    )
+                    for x in (rows, X)
+                )
+            ]
         for found, expected in pairs:
-            assert jax.tree.all(jax.tree.map(lambda a, b: np.array_equal(a, b), found, expected))
+            assert jax.tree.all(
+                jax.tree.map(lambda a, b: np.array_equal(a, b), found, expected)
+            )
 
 
-def test_streams_side_by_side_decode_each_row_once_and_little_is_held(X, folders, phi, monkeypatch):
+def test_streams_side_by_side_decode_each_row_once_and_little_is_held(
+    X, folders, phi, monkeypatch
+):
     monkeypatch.setattr(_source, "_BATCH_BYTES", 3 * 8 * 4)
     decoded, take = [], _source._Parquet._next
     monkeypatch.setattr(
-        _source._Parquet, "_next", lambda *args: (decoded.append(take(*args)), decoded[-1])[1], raising=True
+        _source._Parquet,
+        "_next",
+        lambda *args: (decoded.append(take(*args)), decoded[-1])[1],
+        raising=True,
     )
-    scale.stream(features.streaming_pca(phi, sketch_size=3), scale.open_rows(folders[1]), num_streams=4, block_size=5)
+    scale.stream(
+        features.streaming_pca(phi, sketch_size=3),
+        scale.open_rows(folders[1]),
+        num_streams=4,
+        block_size=5,
+    )
     assert max(batch.num_rows for batch in decoded) <= 4
     # No more than a row group again for each of four streams, and for the shapes of none.
     assert N <= sum(batch.num_rows for batch in decoded) <= N + 4 * 7
@@ -111,12 +142,18 @@ def test_what_cannot_be_read_is_named(X, folders, tmp_path, monkeypatch):
     shutil.copytree(folders[0], tmp_path / "narrow")
     np.save(tmp_path / "narrow" / "part-3.npy", X[41:, :2])
     cases = {
-        r"part-2.parquet: column 'b' holds nulls": lambda p: parquet.write_table(nulls, p),
-        r"part-2.parquet: column 'b' must hold numbers, got string": lambda p: parquet.write_table(words, p),
-        r"part-2.parquet must have the columns of .*part-0.parquet, .*'c'\], got": lambda p: write(
-            p, X, ["b", "a", "c"]
+        r"part-2.parquet: column 'b' holds nulls": lambda p: parquet.write_table(
+            nulls, p
         ),
-        r"part-2.parquet must have the dtype of .*, float32, got float64": lambda p: write(p, X.astype(np.float64)),
+        r"part-2.parquet: column 'b' must hold numbers, got string": lambda p: (
+            parquet.write_table(words, p)
+        ),
+        r"part-2.parquet must have the columns of .*part-0.parquet, .*'c'\], got": lambda p: (
+            write(p, X, ["b", "a", "c"])
+        ),
+        r"part-2.parquet must have the dtype of .*, float32, got float64": lambda p: (
+            write(p, X.astype(np.float64))
+        ),
         r"part-2.parquet cannot be read": lambda p: p.write_bytes(b"PAR1"),
         "shards of one kind": lambda p: np.save(p.with_suffix(".npy"), X),
     }
@@ -141,7 +178,9 @@ def test_what_cannot_be_read_is_named(X, folders, tmp_path, monkeypatch):
     parquet.write_table(nulls, tmp_path / "silent.parquet", write_statistics=False)
     with pytest.raises(ValueError, match="column 'b' holds nulls"):
         scale.open_rows(tmp_path / "silent.parquet")[:]
-    assert scale.open_rows(tmp_path / "silent.parquet", columns=["c", "a"])[:].tolist() == [[1, 1], [2, 2]]
+    assert scale.open_rows(tmp_path / "silent.parquet", columns=["c", "a"])[
+        :
+    ].tolist() == [[1, 1], [2, 2]]
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"jaxkern-verified\[check\]"):
         scale.open_rows(folders[1])
@@ -156,9 +195,13 @@ def test_going_on_with_another_table_is_refused(X, folders, phi, tmp_path, kind)
     moved = shutil.copytree(folder, tmp_path / "moved")
     scale.embed(phi, scale.open_rows(moved), block_size=20, out=out, progress=record)
     other = X[40:41] + 1
-    np.save(moved / "part-2.npy", other) if kind == 0 else write(moved / "part-2.parquet", other)
+    np.save(moved / "part-2.npy", other) if kind == 0 else write(
+        moved / "part-2.parquet", other
+    )
     with pytest.raises(ValueError, match="belongs to another run: fingerprint of X is"):
-        scale.embed(phi, scale.open_rows(moved), block_size=20, out=out, progress=record)
+        scale.embed(
+            phi, scale.open_rows(moved), block_size=20, out=out, progress=record
+        )
 
 
 def test_the_records_of_all_processes_are_read(tmp_path, rng):
@@ -175,18 +218,28 @@ def test_the_records_of_all_processes_are_read(tmp_path, rng):
     assert left == {0: [(10, 30)], 1: [(50, 60)]}
     out[35] += 1
     with _resume.Record(path, run, None) as record:
-        assert [(part.start, part.stop) for part in record.left(slice(0, 90), out)] == [(10, 40), (50, 60)]
+        assert [(part.start, part.stop) for part in record.left(slice(0, 90), out)] == [
+            (10, 40),
+            (50, 60),
+        ]
     assert json.loads((tmp_path / "run.2").read_bytes().splitlines()[1])[:2] == [60, 70]
-    with pytest.raises(ValueError, match=r"run belongs to another run: map is 'n', there 'm'\. Go on as there"):
+    with pytest.raises(
+        ValueError,
+        match=r"run belongs to another run: map is 'n', there 'm'\. Go on as there",
+    ):
         _resume.Record(path, {"map": "n"}, 5)
     assert not (tmp_path / "run.5").exists()
 
 
-def test_a_log_tells_how_far_a_run_is_and_is_silent_otherwise(X, phi, monkeypatch, caplog):
+def test_a_log_tells_how_far_a_run_is_and_is_silent_otherwise(
+    X, phi, monkeypatch, caplog
+):
     scale.embed(phi, X, block_size=50)
     with caplog.at_level(logging.INFO, "jaxkern.scale"):
         scale.embed(phi, X, block_size=50)
         assert caplog.messages == []  # before ten seconds are over
         monkeypatch.setattr(_resume, "SECONDS", 0.0)
         scale.embed(phi, X, block_size=50)
-    assert caplog.messages == [f"embed: {done} of {N}, process 0" for done in (50, 100, N)]
+    assert caplog.messages == [
+        f"embed: {done} of {N}, process 0" for done in (50, 100, N)
+    ]

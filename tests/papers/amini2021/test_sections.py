@@ -13,7 +13,15 @@ from proofs_check import register
 from proofs_check.claim import Setting
 from proofs_check.engine import draws, run
 from proofs_check.papers import populations
-from proofs_check.papers.amini2021 import example5, laws, places, section2_1, section2_2, section3_1, section3_3
+from proofs_check.papers.amini2021 import (
+    example5,
+    laws,
+    places,
+    section2_1,
+    section2_2,
+    section3_1,
+    section3_3,
+)
 
 TINY = dataclasses.replace(draws.QUICK, max_trials=128, max_control=128, max_draws=1000)
 
@@ -22,15 +30,28 @@ def corrected_only(claim):
     return dataclasses.replace(claim, printed=None, controls=())
 
 
-@pytest.mark.parametrize("chosen", ["amini2021:eq10", "amini2021:lem6", "jaxkern:distance-kernel-variance"])
+@pytest.mark.parametrize(
+    "chosen", ["amini2021:eq10", "amini2021:lem6", "jaxkern:distance-kernel-variance"]
+)
 def test_verdicts_of_claims_that_are_drawn_are_as_expected(claims, chosen):
     (result,) = run.run([claims[chosen]], profile=TINY, seed=5)
     assert result.as_expected, (result.notes, [v.because for _, _, v in result.forms])
 
 
 def test_every_kind_of_fault_is_among_the_controls(claims):
-    kinds = {control.kind for claim in claims.values() if claim.paper == "amini2021" for control in claim.controls}
-    assert {"n for n - 1", "centred for uncentred", "swapped constants", "reused key", "low precision"} <= kinds
+    kinds = {
+        control.kind
+        for claim in claims.values()
+        if claim.paper == "amini2021"
+        for control in claim.controls
+    }
+    assert {
+        "n for n - 1",
+        "centred for uncentred",
+        "swapped constants",
+        "reused key",
+        "low precision",
+    } <= kinds
 
 
 def test_the_limit_for_means_of_rank_one_has_the_law_that_is_computed(rng):
@@ -50,10 +71,16 @@ def test_two_binomial_variables_give_the_block_parameters_of_the_library(x64):
     y, labels = np.repeat([1, -1, 1, -1], [6, 2, 2, 6]), np.repeat([0, 1], 8)
     parameters = places.blocks(np.outer(y, y).astype(float), labels, off_diagonal=False)
     first, mixed, second = section3_3.block_means(0.5, -0.5)
-    np.testing.assert_allclose(parameters.psi, [[first, mixed], [mixed, second]], rtol=1e-12)
+    np.testing.assert_allclose(
+        parameters.psi, [[first, mixed], [mixed, second]], rtol=1e-12
+    )
     gamma2, vbar2 = section3_3.separation_and_variance(0.5, -0.5)
-    assert float(parameters.gamma2) == pytest.approx(gamma2) and float(parameters.vbar2) == pytest.approx(vbar2)
-    assert np.exp(section3_3.two_clusters(400, 0.9, 0.2)[2]).sum() == pytest.approx(1, abs=1e-11)
+    assert float(parameters.gamma2) == pytest.approx(gamma2) and float(
+        parameters.vbar2
+    ) == pytest.approx(vbar2)
+    assert np.exp(section3_3.two_clusters(400, 0.9, 0.2)[2]).sum() == pytest.approx(
+        1, abs=1e-11
+    )
 
 
 def test_the_sub_gaussian_norm_of_a_normal_variable_by_its_definition():
@@ -61,31 +88,50 @@ def test_the_sub_gaussian_norm_of_a_normal_variable_by_its_definition():
     assert pytest.approx(2) == (1 - 2 / places.KAPPA**2) ** -0.5
 
 
-def test_theorem_2_is_tried_with_the_constant_and_the_probabilities_that_it_names(claims):
-    printed, corrected = claims["amini2021:thm2"].printed, claims["amini2021:thm2"].corrected
+def test_theorem_2_is_tried_with_the_constant_and_the_probabilities_that_it_names(
+    claims,
+):
+    printed, corrected = (
+        claims["amini2021:thm2"].printed,
+        claims["amini2021:thm2"].corrected,
+    )
     (setting,) = printed.settings
     assert printed.statement.bound(setting).value == pytest.approx(2 / math.log(2))
     for setting in corrected.settings:
         delta = float(setting.name.split("delta=")[1])
-        assert 1 - corrected.statement.bound(setting).probability == pytest.approx(delta, rel=1e-9)
+        assert 1 - corrected.statement.bound(setting).probability == pytest.approx(
+            delta, rel=1e-9
+        )
 
 
 def test_the_mean_of_a_norm_is_that_of_a_chi_variable_and_of_simulation(rng):
     """200,000 draws, 6 standard errors: false alarms below 1e-8."""
-    assert section2_1.mean_norm(5, 3.0, 0.0) == pytest.approx(math.sqrt(3) * laws.mean_chi(5), rel=1e-12)
-    norms = np.linalg.norm(rng.standard_normal((200_000, 3)) * 0.7 + [2.0, 0.0, 0.0], axis=1)
-    assert abs(norms.mean() - section2_1.mean_norm(3, 0.49, 2.0)) < 6 * norms.std() / math.sqrt(len(norms))
+    assert section2_1.mean_norm(5, 3.0, 0.0) == pytest.approx(
+        math.sqrt(3) * laws.mean_chi(5), rel=1e-12
+    )
+    norms = np.linalg.norm(
+        rng.standard_normal((200_000, 3)) * 0.7 + [2.0, 0.0, 0.0], axis=1
+    )
+    assert abs(
+        norms.mean() - section2_1.mean_norm(3, 0.49, 2.0)
+    ) < 6 * norms.std() / math.sqrt(len(norms))
 
 
 def test_the_spheres_have_the_moments_that_quadrature_over_the_angle_gives(x64):
     spheres = example5.Spheres.of((1.0, 5.0), 50)
-    mean, variance, x = example5.moments(Setting("", numbers={"r": 1.0, "q": 5.0}, shapes={"d": 50}))
-    assert spheres.products[0, 1] == pytest.approx(x) and spheres.variances[0, 1] == pytest.approx(variance, rel=1e-8)
+    mean, variance, x = example5.moments(
+        Setting("", numbers={"r": 1.0, "q": 5.0}, shapes={"d": 50})
+    )
+    assert spheres.products[0, 1] == pytest.approx(x) and spheres.variances[
+        0, 1
+    ] == pytest.approx(variance, rel=1e-8)
     psi = np.array([[laws.psi(v, 50) for v in row] for row in spheres.products])
     means = np.outer(spheres.heights, spheres.heights) * psi
     assert means[0, 1] == pytest.approx(mean, rel=1e-10)
     shares = jnp.full(2, 0.5)
-    parameters = concentration.population_parameters(jnp.asarray(means), jnp.asarray(spheres.variances), shares)
+    parameters = concentration.population_parameters(
+        jnp.asarray(means), jnp.asarray(spheres.variances), shares
+    )
     assert spheres.separation == pytest.approx(float(parameters.gamma2))
     assert spheres.variance == pytest.approx(float(parameters.vbar2))
 
@@ -95,7 +141,9 @@ def test_all_seeds_of_a_few_points_are_tried():
     square = np.sum((X[:, None] - X) ** 2, axis=2)
     chances, costs = section3_1.seeded_costs(X, 2)
     mean = sum(
-        square[i, j] / square[i].sum() / 6 * np.minimum(square[i], square[j]).sum() for i in range(6) for j in range(6)
+        square[i, j] / square[i].sum() / 6 * np.minimum(square[i], square[j]).sum()
+        for i in range(6)
+        for j in range(6)
     )
     assert chances.sum() == pytest.approx(1) and chances @ costs == pytest.approx(mean)
     assert np.min(section3_1.seeded_costs(X, 3)[1]) >= section3_1.least_cost(X, 3)
@@ -122,20 +170,41 @@ def test_a_mean_kernel_with_a_wrong_diagonal_is_noticed(claims, monkeypatch):
         ("isotropic_block_variance_upper", "jaxkern:sphere-variance"),
     ],
 )
-def test_a_bound_that_is_sharp_may_not_be_a_twentieth_smaller(claims, monkeypatch, name, chosen):
+def test_a_bound_that_is_sharp_may_not_be_a_twentieth_smaller(
+    claims, monkeypatch, name, chosen
+):
     true = getattr(concentration, name)
-    monkeypatch.setattr(concentration, name, lambda **arguments: laws.rescaled(true(**arguments), 0.95))
+    monkeypatch.setattr(
+        concentration, name, lambda **arguments: laws.rescaled(true(**arguments), 0.95)
+    )
     (result,) = run.run([corrected_only(claims[chosen])], profile=TINY, seed=0)
     assert result.corrected.status == "refuted"
 
 
 def test_the_users_rows_are_tried(x64):
     X = np.random.default_rng(1).standard_normal((60, 3)) * [1.0, 2.0, 0.5] + 10
-    claims = {claim.id: claim for claim in register.claims(populations.from_rows(X), papers=("amini2021",))}
-    assert any("rows, n=48" in s.name for s in claims["jaxkern:distance-kernel"].corrected.settings)
-    results = run.run([claims["amini2021:eq9"], claims["amini2021:lem1"]], profile=TINY, seed=0, data=True)
-    assert all(r.as_expected and {v.status for _, v in r.controls} == {"refuted"} for r in results)
-    assert results[0].printed.status == "refuted" and results[0].corrected.status == "identity"
+    claims = {
+        claim.id: claim
+        for claim in register.claims(populations.from_rows(X), papers=("amini2021",))
+    }
+    assert any(
+        "rows, n=48" in s.name
+        for s in claims["jaxkern:distance-kernel"].corrected.settings
+    )
+    results = run.run(
+        [claims["amini2021:eq9"], claims["amini2021:lem1"]],
+        profile=TINY,
+        seed=0,
+        data=True,
+    )
+    assert all(
+        r.as_expected and {v.status for _, v in r.controls} == {"refuted"}
+        for r in results
+    )
+    assert (
+        results[0].printed.status == "refuted"
+        and results[0].corrected.status == "identity"
+    )
 
 
 @pytest.mark.slow
@@ -145,10 +214,15 @@ def test_no_claim_fails_on_rows_of_a_user(x64):
     X[3:6], X[7] = X[3], 1e3
     claims = register.claims(populations.from_rows(X), papers=("amini2021",))
     for result in run.run(claims, profile=TINY, seed=0, data=True):
-        assert result.as_expected and not result.unexpected, (result.claim.id, result.notes)
+        assert result.as_expected and not result.unexpected, (
+            result.claim.id,
+            result.notes,
+        )
 
 
 def test_a_setting_of_ones_own_may_be_added(claims):
-    sides = claims["amini2021:ex1-lipschitz"].printed.statement.sides(Setting("mine", numbers={"tau": 0.9}))
+    sides = claims["amini2021:ex1-lipschitz"].printed.statement.sides(
+        Setting("mine", numbers={"tau": 0.9})
+    )
     assert max(left for left, _ in sides) == pytest.approx(math.exp(-0.5), rel=1e-6)
     assert sides[0][1].value == pytest.approx(math.sqrt(2) / math.e)

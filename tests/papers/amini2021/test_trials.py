@@ -18,7 +18,9 @@ from proofs_check.papers.shared import real
 
 
 @pytest.mark.parametrize("profile", ["quick", "full"])
-def test_claims_are_made_without_mean_kernels_and_share_their_numbers(monkeypatch, profile):
+def test_claims_are_made_without_mean_kernels_and_share_their_numbers(
+    monkeypatch, profile
+):
     """Numbers of other names would be another program, which every claim would compile anew."""
 
     def computed(*_):
@@ -26,42 +28,99 @@ def test_claims_are_made_without_mean_kernels_and_share_their_numbers(monkeypatc
 
     monkeypatch.setattr(measures, "mean_kernel", computed)
     made = register.claims(profile=profile, papers=("amini2021",))
-    parts = [part for claim in made for part in (*claim.forms.values(), *claim.controls)]
+    parts = [
+        part for claim in made for part in (*claim.forms.values(), *claim.controls)
+    ]
     settings = [(part, setting) for part in parts for setting in part.settings]
-    models = [setting.data for _, setting in settings if isinstance(setting.data, trials.Model)]
+    models = [
+        setting.data
+        for _, setting in settings
+        if isinstance(setting.data, trials.Model)
+    ]
     assert len(models) > 50 and not any("arrays" in vars(model) for model in models)
     shared = (trials.gram_error, trials.misclassified)
-    assert len({tuple(sorted(s.numbers)) for part, s in settings if getattr(part.statement, "trial", 0) in shared}) == 1
+    assert (
+        len(
+            {
+                tuple(sorted(s.numbers))
+                for part, s in settings
+                if getattr(part.statement, "trial", 0) in shared
+            }
+        )
+        == 1
+    )
 
 
 def test_a_model_is_a_dictionary_for_jax_with_what_is_extra(x64):
-    model = dataclasses.replace(trials.sums("sums"), extra={"A": np.eye(2), "labels": np.array([0, 1])})
+    model = dataclasses.replace(
+        trials.sums("sums"), extra={"A": np.eye(2), "labels": np.array([0, 1])}
+    )
     copy = jax.device_put(model)
-    assert type(copy) is dict and set(copy) == {"kernel", "means", "noise", "law", "mean", "A", "labels"}
-    assert model.arrays is model.arrays and copy["A"].dtype == jnp.float64 and copy["labels"].dtype == jnp.int32
+    assert type(copy) is dict and set(copy) == {
+        "kernel",
+        "means",
+        "noise",
+        "law",
+        "mean",
+        "A",
+        "labels",
+    }
+    assert (
+        model.arrays is model.arrays
+        and copy["A"].dtype == jnp.float64
+        and copy["labels"].dtype == jnp.int32
+    )
 
 
 def test_the_norms_of_the_trials_are_literal_ones(dtype):
     model = trials.gaussian("three points", np.eye(3, 4), 2.0, 2)
-    assert model.numbers["scale"] == pytest.approx(2 / math.sqrt(2)) and model.numbers["n"] == 3
-    X = problems.perturb(jax.random.key(1), model.arrays["means"], model.arrays["noise"]).points
-    E = np.asarray(gram(model.kernel, X), np.float64) - np.asarray(model.arrays["mean"], np.float64)
+    assert (
+        model.numbers["scale"] == pytest.approx(2 / math.sqrt(2))
+        and model.numbers["n"] == 3
+    )
+    X = problems.perturb(
+        jax.random.key(1), model.arrays["means"], model.arrays["noise"]
+    ).points
+    E = np.asarray(gram(model.kernel, X), np.float64) - np.asarray(
+        model.arrays["mean"], np.float64
+    )
     for operator, norm in ((1, np.linalg.norm(E, 2)), (0, np.linalg.norm(E))):
-        numbers = {"operator": jnp.asarray(operator, dtype), "reused": jnp.zeros((), dtype)}
+        numbers = {
+            "operator": jnp.asarray(operator, dtype),
+            "reused": jnp.zeros((), dtype),
+        }
         error = jax.jit(trials.gram_error)(jax.random.key(1), model.arrays, numbers)
-        assert error.dtype == dtype and float(error) == pytest.approx(norm / 3, rel=1e-5)
+        assert error.dtype == dtype and float(error) == pytest.approx(
+            norm / 3, rel=1e-5
+        )
 
 
 def test_a_reused_draw_is_the_noise_of_the_first_point_on_all(x64):
     model = trials.sums("")
-    W = problems.perturb(jax.random.key(1), model.arrays["means"], model.arrays["noise"]).points
-    numbers = {name: jnp.asarray(value) for name, value in model.setting("", {"reused": 1.0}).numbers.items()}
+    W = problems.perturb(
+        jax.random.key(1), model.arrays["means"], model.arrays["noise"]
+    ).points
+    numbers = {
+        name: jnp.asarray(value)
+        for name, value in model.setting("", {"reused": 1.0}).numbers.items()
+    }
     gram_error = jax.jit(trials.gram_error)
     reused = gram_error(jax.random.key(1), model.arrays, numbers)
-    assert float(reused) == pytest.approx(2 * abs(float(W[0, 0])))  # K = x_1 + y_1 is then constant
-    fresh = gram_error(jax.random.key(1), model.arrays, numbers | {"reused": jnp.asarray(0.0)})
-    assert float(fresh) == pytest.approx(np.linalg.norm(np.add.outer(W[:, 0], W[:, 0])) / len(W))
-    twice = trials.angle(jax.random.key(1), None, {"factor": jnp.asarray(3.0), "reused": jnp.asarray(1.0)}, dim=4)
+    assert float(reused) == pytest.approx(
+        2 * abs(float(W[0, 0]))
+    )  # K = x_1 + y_1 is then constant
+    fresh = gram_error(
+        jax.random.key(1), model.arrays, numbers | {"reused": jnp.asarray(0.0)}
+    )
+    assert float(fresh) == pytest.approx(
+        np.linalg.norm(np.add.outer(W[:, 0], W[:, 0])) / len(W)
+    )
+    twice = trials.angle(
+        jax.random.key(1),
+        None,
+        {"factor": jnp.asarray(3.0), "reused": jnp.asarray(1.0)},
+        dim=4,
+    )
     assert float(twice) == pytest.approx(3.0)
 
 
@@ -69,9 +128,15 @@ def test_coordinates_that_are_always_zero_do_not_change_the_mean(x64):
     means = np.eye(4, 6)
     for deviations in (0.5, np.array([0.2, 0.5, 1.0, 0.1])):
         model = trials.distances("", means, deviations, 2)
-        np.testing.assert_array_equal(model.variances > 0, np.arange(6)[None, :].repeat(4, 0) < 2)
-        literal = measures.mean_kernel(model.kernel, real(means), measures.DiagonalNoise(real(model.variances)))
-        np.testing.assert_allclose(model.arrays["mean"], literal, rtol=1e-10, atol=1e-12)
+        np.testing.assert_array_equal(
+            model.variances > 0, np.arange(6)[None, :].repeat(4, 0) < 2
+        )
+        literal = measures.mean_kernel(
+            model.kernel, real(means), measures.DiagonalNoise(real(model.variances))
+        )
+        np.testing.assert_allclose(
+            model.arrays["mean"], literal, rtol=1e-10, atol=1e-12
+        )
 
 
 def test_ritz_values_come_close_to_the_norm_of_the_sample_covariance_from_below(x64):
@@ -79,21 +144,33 @@ def test_ritz_values_come_close_to_the_norm_of_the_sample_covariance_from_below(
     first, _ = jax.random.split(jax.random.key(2))
     W = np.asarray(jax.random.rademacher(first, (n, n), jnp.float64))
     norm = np.linalg.norm(W.T @ W / n - np.eye(n), 2)
-    ritz = float(trials.signs_norm(jax.random.key(2), None, {"u": jnp.zeros(())}, n=n, steps=32))
+    ritz = float(
+        trials.signs_norm(jax.random.key(2), None, {"u": jnp.zeros(())}, n=n, steps=32)
+    )
     assert norm * (1 - 1e-3) <= ritz <= norm * (1 + 1e-12)
 
 
 def test_the_kernel_of_proposition_1_has_the_norm_that_is_computed(x64):
     numbers = {"n": jnp.asarray(12.0)}
-    h = np.clip(4 * np.asarray(jax.random.uniform(jax.random.key(3), (16,), jnp.float64)) - 2, -1, 1)[:12]
+    h = np.clip(
+        4 * np.asarray(jax.random.uniform(jax.random.key(3), (16,), jnp.float64)) - 2,
+        -1,
+        1,
+    )[:12]
     literal = np.linalg.norm(np.outer(h, h) - 2 / 3 * np.eye(12), 2)
-    assert float(trials.clipped_norm(jax.random.key(3), None, numbers, most=16)) == pytest.approx(literal)
-    deviation = float(trials.clipped_deviation(jax.random.key(3), None, numbers, most=16))
+    assert float(
+        trials.clipped_norm(jax.random.key(3), None, numbers, most=16)
+    ) == pytest.approx(literal)
+    deviation = float(
+        trials.clipped_deviation(jax.random.key(3), None, numbers, most=16)
+    )
     assert deviation == pytest.approx(abs(literal - 11 * 2 / 3))
 
 
 def test_the_law_with_a_gap_is_standardised_and_its_norm_is_nearly_one(x64):
-    values = draws.sample(trials.gap_error, jax.random.key(0), Setting("", None, {"e": 0.3}, {"n": 8}), 64)
+    values = draws.sample(
+        trials.gap_error, jax.random.key(0), Setting("", None, {"e": 0.3}, {"n": 8}), 64
+    )
     a = math.sqrt(1 - 0.03)
     assert a**2 + 0.3**2 / 3 == pytest.approx(1)
     assert min(values) >= a - 0.3 and max(values) <= 2 * (a + 0.3)

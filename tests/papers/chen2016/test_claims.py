@@ -28,16 +28,31 @@ def test_verdicts_are_as_expected(claims, chosen):
 
 def test_a_wrong_map_is_noticed(claims, monkeypatch):
     true = features.PairedFourier
-    monkeypatch.setattr(features, "PairedFourier", lambda kernel, frequencies: true(kernel, 1.05 * frequencies))
-    (result,) = run.run([dataclasses.replace(claims["chen2016:lem2.1"], controls=())], profile=SMALL, seed=0)
+    monkeypatch.setattr(
+        features,
+        "PairedFourier",
+        lambda kernel, frequencies: true(kernel, 1.05 * frequencies),
+    )
+    (result,) = run.run(
+        [dataclasses.replace(claims["chen2016:lem2.1"], controls=())],
+        profile=SMALL,
+        seed=0,
+    )
     assert result.printed.status == "refuted"
 
 
 TABLES = {
-    "far from the origin": lambda rng: rng.standard_normal((60, 4)) * [1, 2, 3, 0.5] + 50,
+    "far from the origin": lambda rng: (
+        rng.standard_normal((60, 4)) * [1, 2, 3, 0.5] + 50
+    ),
     "two rows": lambda rng: np.array([[0.0], [1.0]]),
     "rows that repeat, tiny and huge distances": lambda rng: np.concatenate(
-        [np.zeros((4, 2)), 1e-6 * rng.standard_normal((20, 2)), rng.standard_normal((20, 2)), [[1e5, 0]]]
+        [
+            np.zeros((4, 2)),
+            1e-6 * rng.standard_normal((20, 2)),
+            rng.standard_normal((20, 2)),
+            [[1e5, 0]],
+        ]
     ),
 }
 
@@ -51,14 +66,30 @@ def test_statements_about_points_use_the_rows_of_a_table(table, x64, rng):
     chosen = [
         claim
         for claim in on_data
-        if all(isinstance(form.statement, Exact | Identity | Inequality | Undecided) for form in claim.forms.values())
+        if all(
+            isinstance(form.statement, Exact | Identity | Inequality | Undecided)
+            for form in claim.forms.values()
+        )
         and claim.id.endswith(
-            ("lem2.1", "sec1.1", "2.2", "lem4.2", "-order", "-pair", "-bias", "-variance", "-unit", "-variances")
+            (
+                "lem2.1",
+                "sec1.1",
+                "2.2",
+                "lem4.2",
+                "-order",
+                "-pair",
+                "-bias",
+                "-variance",
+                "-unit",
+                "-variances",
+            )
         )
     ]
     assert len(chosen) == 14
     results = run.run(chosen, profile=SMALL, seed=0, data=True)
-    assert all(r.as_expected and not r.notes for r in results), [(r.claim.id, r.notes) for r in results]
+    assert all(r.as_expected and not r.notes for r in results), [
+        (r.claim.id, r.notes) for r in results
+    ]
     for claim in on_data:
         if claim.id in ("chen2016:thm4.1", "jaxkern:relative-distances"):
             (setting,) = claim.corrected.settings
@@ -71,4 +102,6 @@ def test_a_table_without_close_rows_leaves_pairs_as_they_are(claims):
     on_data = {c.id: c for c in of_chen2016(data)}
     for i in ("chen2016:lem2.1", "chen2016:cor2.2", "jaxkern:convex-order"):
         forms = [c[i].corrected or c[i].printed for c in (claims, on_data)]
-        assert [s.name for s in forms[0].settings] == [s.name for s in forms[1].settings]
+        assert [s.name for s in forms[0].settings] == [
+            s.name for s in forms[1].settings
+        ]

@@ -19,7 +19,9 @@ def test_the_law_of_a_vanishing_pair_is_chi_square(t):
 def test_both_tails_are_those_of_the_law(distance):
     """That this is the law of a pair is judged by draws, in `jaxkern:fourier-pair-law`."""
     below, within = laws.pair_cdf(distance, 16, np.array([0.5, 1.5]))
-    assert math.exp(laws.log_outside(distance, 16, 0.5, 1.5)) == pytest.approx(below + 1 - within, abs=1e-10)
+    assert math.exp(laws.log_outside(distance, 16, 0.5, 1.5)) == pytest.approx(
+        below + 1 - within, abs=1e-10
+    )
 
 
 def test_stop_loss_means_and_moment_generating_functions_are_those_of_a_fine_grid():
@@ -30,9 +32,15 @@ def test_stop_loss_means_and_moment_generating_functions_are_those_of_a_fine_gri
         mu = -math.expm1(-(r**2) / 2)
         Y = 2 * np.sin(r * w / 2) ** 2 / mu
         for c in (0.3, 1.0, 2.0):
-            assert laws.stop_loss(c, r) == pytest.approx(weights @ np.maximum(Y - c, 0), abs=1e-8)
+            assert laws.stop_loss(c, r) == pytest.approx(
+                weights @ np.maximum(Y - c, 0), abs=1e-8
+            )
         for y in (-3.0, 0.3):
-            assert laws.log_mgf(y / mu, r) == pytest.approx(math.log(weights @ np.exp(y * (Y - 1))), rel=1e-9)
+            assert laws.log_mgf(y / mu, r) == pytest.approx(
+                math.log(weights @ np.exp(y * (Y - 1))), rel=1e-9
+            )
     assert laws.stop_loss(5.0, 4.0) == 0
     for c in (0.3, 2.0):
-        assert laws.chi_square_stop_loss(c, 1) == pytest.approx(weights @ np.maximum(w**2 - c, 0), abs=1e-8)
+        assert laws.chi_square_stop_loss(c, 1) == pytest.approx(
+            weights @ np.maximum(w**2 - c, 0), abs=1e-8
+        )

@@ -15,7 +15,11 @@ def test_the_fewest_frequencies_are_the_fewest():
     bound = partial(fourier.relative_distances, eps=0.2, num_points=50)
     for delta in (0.3, 0.05, 1e-6):
         t = places.fewest(bound, delta)
-        assert bound(num_frequencies=t).probability >= 1 - delta > bound(num_frequencies=t - 1).probability
+        assert (
+            bound(num_frequencies=t).probability
+            >= 1 - delta
+            > bound(num_frequencies=t - 1).probability
+        )
     assert places.fewest(bound, 0.999999, least=500) == 500
 
 
@@ -23,10 +27,14 @@ def test_pairs_of_a_users_rows_are_at_quantiles_of_their_distances(x64, rng):
     """Rows that are all too near or too far leave the pairs of our own."""
     X, lengthscale = rng.standard_normal((12, 3)), 1.3
     data = populations.from_rows(X, lengthscale=lengthscale)
-    apart = np.array([np.linalg.norm(X[i] - X[j]) / lengthscale for i in range(12) for j in range(i)])
+    apart = np.array(
+        [np.linalg.norm(X[i] - X[j]) / lengthscale for i in range(12) for j in range(i)]
+    )
     wanted = [np.sort(apart)[round(q * (len(apart) - 1))] for q in (0.05, 0.5, 0.95)]
     pairs = places.Scope(data).pairs
-    assert [setting.name for setting in pairs] == [f"rows at distance {r:.4g}" for r in wanted]
+    assert [setting.name for setting in pairs] == [
+        f"rows at distance {r:.4g}" for r in wanted
+    ]
     for setting, r in zip(pairs, wanted, strict=True):
         first, second = np.asarray(setting.data["pair"])
         assert np.linalg.norm(first - second) == pytest.approx(lengthscale * r)

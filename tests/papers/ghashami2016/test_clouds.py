@@ -27,11 +27,29 @@ def test_the_gram_of_doubled_differences_is_a_fourth_power():
 def test_the_users_rows_are_tried_in_their_order(x64):
     X = np.arange(600.0).reshape(300, 2)
     cloud = clouds.own(populations.from_rows(X))
-    assert cloud.num_points == 128 and np.array_equal(cloud.points[0], X[0]) and np.array_equal(cloud.points[-1], X[-1])
+    assert (
+        cloud.num_points == 128
+        and np.array_equal(cloud.points[0], X[0])
+        and np.array_equal(cloud.points[-1], X[-1])
+    )
     assert np.all(np.diff(cloud.points[:, 0]) > 0)
-    made = {claim.id: claim for claim in register.claims(populations.from_rows(X[:7]), papers=("ghashami2016",))}
-    chosen = [made[i] for i in ("ghashami2016:lem3.2", "ghashami2016:lem3.3-literal", "ghashami2016:lem3.5")]
-    assert all(any("data, n=7" in s.name for s in claim.corrected.settings) for claim in chosen)
+    made = {
+        claim.id: claim
+        for claim in register.claims(
+            populations.from_rows(X[:7]), papers=("ghashami2016",)
+        )
+    }
+    chosen = [
+        made[i]
+        for i in (
+            "ghashami2016:lem3.2",
+            "ghashami2016:lem3.3-literal",
+            "ghashami2016:lem3.5",
+        )
+    ]
+    assert all(
+        any("data, n=7" in s.name for s in claim.corrected.settings) for claim in chosen
+    )
     results = run.run(chosen, profile=TINY, seed=0, data=True)
     assert all(r.as_expected and r.corrected.status == "consistent" for r in results)
     assert [r.printed.status for r in results] == ["consistent", "refuted", "refuted"]

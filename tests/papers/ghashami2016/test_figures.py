@@ -27,8 +27,12 @@ def test_errors_are_those_of_the_metrics(points, rng):
     Ys = jnp.asarray(rng.normal(size=(2, 41, 4)) / 3, jnp.float32)
     spectral, residual, frobenius = errors(G, Ys)
     for i, Y in enumerate(Ys):
-        assert spectral[i] == pytest.approx(float(metrics.spectral_error(G, Y @ Y.T)), rel=1e-4)
-        assert frobenius[i] == pytest.approx(float(metrics.frobenius_error(G, Y @ Y.T)), rel=1e-5)
+        assert spectral[i] == pytest.approx(
+            float(metrics.spectral_error(G, Y @ Y.T)), rel=1e-4
+        )
+        assert frobenius[i] == pytest.approx(
+            float(metrics.frobenius_error(G, Y @ Y.T)), rel=1e-5
+        )
         assert residual[i] <= 2 * module.TOLERANCE * spectral[i]
 
 
@@ -37,7 +41,9 @@ def test_the_frobenius_error_counts_every_entry_once():
     G = jnp.zeros((1100, 1100), jnp.float32)
     Y = jnp.ones((1, 1100, 1), jnp.float32)
     spectral, _, frobenius = errors(G, Y)
-    assert frobenius[0] * 1100 == pytest.approx(1, rel=1e-5) and spectral[0] == pytest.approx(1, rel=1e-4)
+    assert frobenius[0] * 1100 == pytest.approx(1, rel=1e-5) and spectral[
+        0
+    ] == pytest.approx(1, rel=1e-4)
 
 
 def test_sketches_are_algorithm_1_with_a_last_decomposition(rng):
@@ -46,7 +52,11 @@ def test_sketches_are_algorithm_1_with_a_last_decomposition(rng):
     key, kernel = jax.random.key(2), Gaussian(1.0)
     with jax.debug_key_reuse(False):
         found = module._skpca(key, kernel, X, 16, rows=8, buffered=False)(X)
-        Z = np.float64(features.shifted_fourier(key, kernel, 3, num_frequencies=16, dtype=jnp.float32)(X))
+        Z = np.float64(
+            features.shifted_fourier(
+                key, kernel, 3, num_frequencies=16, dtype=jnp.float32
+            )(X)
+        )
     _, W = algorithm_1(Z, 8, last=True)
     np.testing.assert_allclose(found @ found.T, Z @ W @ W.T @ Z.T, atol=2e-4)
 
@@ -54,15 +64,26 @@ def test_sketches_are_algorithm_1_with_a_last_decomposition(rng):
 @pytest.mark.slow
 def test_rows_of_all_methods(points):
     with jax.debug_key_reuse(False):
-        rows = module.figure(points, points[:5], Gaussian(1.0), sizes=(6, 12), rows=(2, 8))
+        rows = module.figure(
+            points, points[:5], Gaussian(1.0), sizes=(6, 12), rows=(2, 8)
+        )
     names = [row.method for row in rows if row.size == 12]
     assert names[:2] == ["RNCA", "Nystrom"] and len(names) == 7 and len(rows) == 7 + 5
     found = {(row.method, row.size): row for row in rows}
-    assert found["SKPCA, l=8", 12].space == 12 * 3 + 12 * 8 and found["RNCA", 12].space == 12 * 3 + 12 * 12
+    assert (
+        found["SKPCA, l=8", 12].space == 12 * 3 + 12 * 8
+        and found["RNCA", 12].space == 12 * 3 + 12 * 12
+    )
     # More rows than features: nothing is lost, so the sketch is RNCA; 50 directions are all 12.
-    assert found["RNCA, 50 directions", 12].spectral == pytest.approx(found["RNCA", 12].spectral, rel=1e-3)
+    assert found["RNCA, 50 directions", 12].spectral == pytest.approx(
+        found["RNCA", 12].spectral, rel=1e-3
+    )
     for row in rows:
-        assert 0 < row.frobenius * 41 <= row.spectral * (41**0.5) and row.train > 0 and row.test > 0
+        assert (
+            0 < row.frobenius * 41 <= row.spectral * (41**0.5)
+            and row.train > 0
+            and row.test > 0
+        )
 
 
 def test_data_is_split_and_scaled(tmp_path, rng):
@@ -84,8 +105,18 @@ def test_data_is_split_and_scaled(tmp_path, rng):
 def test_the_figure_is_the_same_every_time(tmp_path):
     pytest.importorskip("matplotlib")
     names = ("RNCA", "Nystrom", "RNCA, 50 directions", "SKPCA, l=2")
-    rows = [Row(name, size, 0, 0.1, 0.0, 1e-3, 0.5, 0.1, size) for name in names for size in (10, 20)]
+    rows = [
+        Row(name, size, 0, 0.1, 0.0, 1e-3, 0.5, 0.1, size)
+        for name in names
+        for size in (10, 20)
+    ]
     for name in ("a.svg", "b.svg"):
-        module.FIGURES.draw(tmp_path / name, partial(module.plot, rows=rows, title="Toy"))
+        module.FIGURES.draw(
+            tmp_path / name, partial(module.plot, rows=rows, title="Toy")
+        )
     first = (tmp_path / "a.svg").read_text()
-    assert first == (tmp_path / "b.svg").read_text() and "SKPCA, l=2" in first and "dc:date" not in first
+    assert (
+        first == (tmp_path / "b.svg").read_text()
+        and "SKPCA, l=2" in first
+        and "dc:date" not in first
+    )

@@ -12,13 +12,24 @@ from proofs_check.papers.ghashami2016 import section3_1_3
 from proofs_check.papers.ghashami2016.places import Scope
 
 
-def test_lemma_3_2_is_off_by_two_for_algorithm_1_and_attained_when_corrected(claims, compared):
+def test_lemma_3_2_is_off_by_two_for_algorithm_1_and_attained_when_corrected(
+    claims, compared
+):
     """12 batches of 4 orthonormal rows, each twice: |A|_F^2 = 96, each of 4 squared singular values is 24."""
-    printed, control = compared("ghashami2016:lem3.2", "printed", 0), claims["ghashami2016:lem3.2"].controls[0]
+    printed, control = (
+        compared("ghashami2016:lem3.2", "printed", 0),
+        claims["ghashami2016:lem3.2"].controls[0],
+    )
     for_algorithm_1 = control.statement.sides(jax.random.key(0), control.settings[0])
-    np.testing.assert_allclose([left for left, _ in for_algorithm_1], 24 / 96, rtol=1e-12)
-    np.testing.assert_allclose(printed[:, 1], [max(4 - k, 0) / 4 / (8 - k) for k in range(8)], atol=1e-12)
-    np.testing.assert_allclose([right.value for _, right in for_algorithm_1], printed[:, 1])
+    np.testing.assert_allclose(
+        [left for left, _ in for_algorithm_1], 24 / 96, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        printed[:, 1], [max(4 - k, 0) / 4 / (8 - k) for k in range(8)], atol=1e-12
+    )
+    np.testing.assert_allclose(
+        [right.value for _, right in for_algorithm_1], printed[:, 1]
+    )
     assert np.all(printed[:4, 0] <= printed[:4, 1])
     corrected = compared("ghashami2016:lem3.2", "corrected", 0)
     np.testing.assert_allclose(corrected, np.full((4, 2), 1 / 4), rtol=1e-12)
@@ -35,7 +46,11 @@ def test_a_sketch_that_forgets_is_noticed(claims, monkeypatch):
         return dataclasses.replace(sketch, shrinkage=0.99 * sketch.shrinkage)
 
     monkeypatch.setattr(fd, "finalize", wrong)
-    (result,) = run.run([dataclasses.replace(claim, corrected=only, controls=())], profile=draws.QUICK, seed=0)
+    (result,) = run.run(
+        [dataclasses.replace(claim, corrected=only, controls=())],
+        profile=draws.QUICK,
+        seed=0,
+    )
     assert result.corrected.status == "refuted" and not result.as_expected
 
 

@@ -15,7 +15,9 @@ from proofs_check.papers.ghashami2016 import clouds, trials
 
 def test_rows_enter_a_reservoir_with_probability_c_over_i(claims):
     """Three rows, and then 3 / 4, 3 / 5, 3 / 6 expected; 6 standard errors of 400 streams: false alarms below 1e-8."""
-    count = jax.jit(jax.vmap(lambda k: trials.reservoir_updates(k, None, {}, size=3, length=6)))
+    count = jax.jit(
+        jax.vmap(lambda k: trials.reservoir_updates(k, None, {}, size=3, length=6))
+    )
     found = np.asarray(count(jax.random.split(jax.random.key(0), 400)))
     assert found.min() == 3 and found.max() == 6
     assert abs(found.mean() - (3 + 3 / 4 + 3 / 5 + 3 / 6)) <= 6 * found.std() / 20
@@ -24,8 +26,13 @@ def test_rows_enter_a_reservoir_with_probability_c_over_i(claims):
 def test_the_exact_mean_of_nystrom_is_that_of_all_samples():
     """Sets of landmarks with the number of samples that have them, against all 4^3 samples one by one."""
     G = clouds.small_grams()[4].data["gram"][:4, :4]
-    one_by_one = [trials.landmark_loss(G, sorted(set(chosen))) for chosen in itertools.product(range(4), repeat=3)]
-    assert trials.nystrom_mean_squares(G)[2] == pytest.approx(np.mean(one_by_one), rel=1e-9)
+    one_by_one = [
+        trials.landmark_loss(G, sorted(set(chosen)))
+        for chosen in itertools.product(range(4), repeat=3)
+    ]
+    assert trials.nystrom_mean_squares(G)[2] == pytest.approx(
+        np.mean(one_by_one), rel=1e-9
+    )
 
 
 def test_theorem_i_on_one_orthogonal_pair_by_hand():
@@ -39,20 +46,26 @@ def test_nystrom_of_a_sample_is_a_pseudo_inverse(x64):
     """The trial's error against NumPy for the landmarks that its key draws, at full rank and cut to rank 2."""
     cloud = clouds.clusters(6, 4)
     G = np.asarray(cloud.data["gram"])
-    chosen = np.asarray(jax.random.uniform(jax.random.key(0), (8,), jnp.float64) * 10).astype(int)
+    chosen = np.asarray(
+        jax.random.uniform(jax.random.key(0), (8,), jnp.float64) * 10
+    ).astype(int)
     C, W = G[:, chosen], G[np.ix_(chosen, chosen)]
     values, vectors = np.linalg.eigh(W)
     sample = jax.jit(trials._sample, static_argnums=(3, 4), static_argnames="replace")
     for rank in (2, 8):
         kept = [i for i in np.argsort(-values)[:rank] if values[i] > 1e-10]
         inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-        found = sample(jax.random.key(0), cloud.data, {"from": 10.0}, 8, rank, replace=True)
+        found = sample(
+            jax.random.key(0), cloud.data, {"from": 10.0}, 8, rank, replace=True
+        )
         np.testing.assert_allclose(found, G - C @ inverse @ C.T, atol=1e-7)
 
 
 def test_one_feature_of_a_copy_by_hand(x64):
     """|1 - 2 cos(b)^2| = |cos 2 b| for the shift b of the first feature, and the mean over two."""
-    phi = features.shifted_fourier(jax.random.key(0), Gaussian(1.0), 1, num_frequencies=4, dtype=jnp.float64)
+    phi = features.shifted_fourier(
+        jax.random.key(0), Gaussian(1.0), 1, num_frequencies=4, dtype=jnp.float64
+    )
     twice = np.cos(2 * np.asarray(phi.shifts))
     for m in (1, 2):
         found = trials.copies_error(jax.random.key(0), None, {"m": float(m)}, most=4)
@@ -62,7 +75,11 @@ def test_one_feature_of_a_copy_by_hand(x64):
 def test_the_law_of_a_mean_of_cosines():
     """The integral of `copies_tail` against a grid over two shifts, and against a sample of 50."""
     grid = np.cos((np.arange(4000) + 0.5) * np.pi / 4000)
-    assert np.mean(np.abs(np.add.outer(grid, grid)) > 0.6) == pytest.approx(trials.copies_tail(2, 0.3), abs=2e-3)
+    assert np.mean(np.abs(np.add.outer(grid, grid)) > 0.6) == pytest.approx(
+        trials.copies_tail(2, 0.3), abs=2e-3
+    )
     sums = np.random.default_rng(7).uniform(0, 2 * np.pi, (40_000, 50))
-    share = np.mean(np.abs(np.cos(sums).mean(1)) > 0.1)  # 5 standard errors: false alarms below 1e-6
+    share = np.mean(
+        np.abs(np.cos(sums).mean(1)) > 0.1
+    )  # 5 standard errors: false alarms below 1e-6
     assert abs(share - trials.copies_tail(50, 0.1)) <= 5 * math.sqrt(0.25 / 40_000)

@@ -11,15 +11,26 @@ import pytest
 
 from jaxkern import features, landmarks
 from jaxkern.kernels import Gaussian
-from proofs_check.papers.kpotufe2020 import figure1, figure2, rand_indices, table1, table2
+from proofs_check.papers.kpotufe2020 import (
+    figure1,
+    figure2,
+    rand_indices,
+    table1,
+    table2,
+)
 
 
 def test_the_iot_rows_are_those_of_the_five_devices(rng):
     y = rng.integers(0, 9, 400)
     X = np.arange(400.0)[:, None] + np.array([0.0, 1000.0])
     points, labels = rand_indices.iot_sample(X, y, per_device=10)
-    assert points.shape == (50, 2) and set(labels.tolist()) == set(rand_indices.IOT_DEVICES)
-    assert np.array_equal(y[points[:, 0].astype(int)], labels) and len(set(points[:, 0])) == 50
+    assert points.shape == (50, 2) and set(labels.tolist()) == set(
+        rand_indices.IOT_DEVICES
+    )
+    assert (
+        np.array_equal(y[points[:, 0].astype(int)], labels)
+        and len(set(points[:, 0])) == 50
+    )
     again, _ = rand_indices.iot_sample(X, y, per_device=10)
     assert np.array_equal(points, again)
     everything, counted = rand_indices.iot_sample(X, y)
@@ -30,13 +41,21 @@ def test_the_iot_rows_are_those_of_the_five_devices(rng):
 
 def test_table_1_counts_rows_columns_and_labels(tmp_path, rng, capsys):
     for name, file in rand_indices.FILES.items():
-        y = np.repeat(rand_indices.IOT_DEVICES, 4) if name == "iot" else np.arange(20) % 4
+        y = (
+            np.repeat(rand_indices.IOT_DEVICES, 4)
+            if name == "iot"
+            else np.arange(20) % 4
+        )
         np.savez(tmp_path / file, X=rng.standard_normal((20, 3)), y=y)
     output = tmp_path / "table.json"
     assert table1.main(["--data-dir", str(tmp_path), "--output", str(output)]) == 0
     assert "20867" in capsys.readouterr().out
     rows = {row["data"]: row for row in json.loads(output.read_text())["rows"]}
-    assert rows["avila"] == {"data": "avila", "found": [20, 3, 4], "printed": [20867, 10, 12]}
+    assert rows["avila"] == {
+        "data": "avila",
+        "found": [20, 3, 4],
+        "printed": [20867, 10, 12],
+    }
     assert rows["iot"]["found"] == [20, 3, 5] and set(rows) == set(table1.PRINTED)
 
 
@@ -54,7 +73,9 @@ def test_separation_is_the_best_half_plane_of_all(rng):
                 right = (above == (labels == 1)).mean()
                 best = max(best, right, 1 - right)
         found = figure1.separation(Z, labels)
-        assert best - 0.1 <= found <= best + 1e-12  # 180 directions may miss one point of twelve
+        assert (
+            best - 0.1 <= found <= best + 1e-12
+        )  # 180 directions may miss one point of twelve
 
 
 def test_separation_of_known_sets():
@@ -62,7 +83,9 @@ def test_separation_of_known_sets():
     assert figure1.separation(square, np.array([0, 0, 1, 1])) == 0.75
     assert figure1.separation(square, np.array([0, 1, 0, 1])) == 1
     tied = np.array([[0.0, 0], [0, 0], [0, 0], [1, 0]])
-    assert figure1.separation(tied, np.array([0, 1, 1, 1])) == 0.75  # equal points are not cut apart
+    assert (
+        figure1.separation(tied, np.array([0, 1, 1, 1])) == 0.75
+    )  # equal points are not cut apart
     space = np.random.default_rng(0).standard_normal((200, 4))
     labels = (space @ np.array([1.0, -2, 0.5, 1]) > 0).astype(int)
     assert figure1.separation(space, labels) > 0.93
@@ -80,7 +103,9 @@ def test_maps_are_those_of_the_paper(x64, rng):
     L = np.asarray(landmarks.uniform(key_landmarks, X, num_landmarks=15))
 
     def k(A, B):
-        return np.exp(-((np.asarray(A)[:, None] - np.asarray(B)[None]) ** 2).sum(-1) / 1.3**2)
+        return np.exp(
+            -((np.asarray(A)[:, None] - np.asarray(B)[None]) ** 2).sum(-1) / 1.3**2
+        )
 
     def squares(Z):
         return ((Z[:, None] - Z[None]) ** 2).sum(-1)
@@ -90,8 +115,16 @@ def test_maps_are_those_of_the_paper(x64, rng):
     ours = figure1.embed(jax.random.key(4), X, method="KPCA", n=15, d=2, width=1.3)
     np.testing.assert_allclose(squares(ours), squares(k(X, L) @ alpha), atol=1e-9)
     ours = figure1.embed(jax.random.key(4), X, method="K-JL", n=15, d=2, width=1.3)
-    phi = features.kernel_jl(key_sketch, Gaussian.from_width(1.3), jnp.asarray(L), num_features=2, centered=True)
-    np.testing.assert_allclose(squares(ours), squares(k(X, L) @ np.asarray(phi.projection).T), atol=1e-12)
+    phi = features.kernel_jl(
+        key_sketch,
+        Gaussian.from_width(1.3),
+        jnp.asarray(L),
+        num_features=2,
+        centered=True,
+    )
+    np.testing.assert_allclose(
+        squares(ours), squares(k(X, L) @ np.asarray(phi.projection).T), atol=1e-12
+    )
 
 
 def test_the_sets_of_figure_1_are_those_of_the_library():
@@ -110,9 +143,15 @@ def test_figure_2_is_table_2_at_other_sizes(monkeypatch, rng):
     monkeypatch.setattr(figure2, "KERNEL_METHODS", ("K-JL",))
     X, labels = rng.standard_normal((60, 3)).astype(np.float32), np.arange(60) % 3
     lines = []
-    found = figure2.figure2(X, labels, [(30, 30)], repetitions=2, seed=5, progress=lines.append)
-    expected = table2.table2(X, labels, repetitions=2, seed=5, num_landmarks=30, methods=("K-JL",))
-    assert np.array_equal(found[30, 30]["K-JL"], expected["K-JL"]) and lines[0].startswith("n = 30, d = 30")
+    found = figure2.figure2(
+        X, labels, [(30, 30)], repetitions=2, seed=5, progress=lines.append
+    )
+    expected = table2.table2(
+        X, labels, repetitions=2, seed=5, num_landmarks=30, methods=("K-JL",)
+    )
+    assert np.array_equal(found[30, 30]["K-JL"], expected["K-JL"]) and lines[
+        0
+    ].startswith("n = 30, d = 30")
     with pytest.raises(ValueError, match="num_features must be at most 20"):
         figure2.figure2(X, labels, [(20, 30)])
     with pytest.raises(ValueError, match="num_landmarks must be at most 60"):
@@ -127,14 +166,20 @@ def some_indices():
 def test_figure_2_is_drawn_the_same_every_time(tmp_path):
     pytest.importorskip("matplotlib")
     for name in ("a.svg", "b.svg"):
-        figure2.FIGURE.draw(tmp_path / name, partial(figure2.plot, indices=some_indices(), n=20, d=5))
+        figure2.FIGURE.draw(
+            tmp_path / name, partial(figure2.plot, indices=some_indices(), n=20, d=5)
+        )
     first, second = (tmp_path / name for name in ("a.svg", "b.svg"))
     text = first.read_text()
-    assert text == second.read_text() and "landmarks n" in text and "<dc:date>" not in text
+    assert (
+        text == second.read_text() and "landmarks n" in text and "<dc:date>" not in text
+    )
 
 
 def test_the_command_of_figure_1_prints_its_table(monkeypatch, capsys, own_precision):
-    monkeypatch.setattr(figure1, "figure1", lambda **_: {("a set", 2, "K-JL"): np.array([1.0, 0.5])})
+    monkeypatch.setattr(
+        figure1, "figure1", lambda **_: {("a set", 2, "K-JL"): np.array([1.0, 0.5])}
+    )
     assert figure1.main([]) == 0
     printed = capsys.readouterr().out
     assert "a set" in printed and "1 of 2" in printed

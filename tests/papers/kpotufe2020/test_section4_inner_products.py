@@ -7,8 +7,17 @@ from proofs_check.claim import Setting
 from proofs_check.papers.kpotufe2020 import laws, section4_inner_products
 
 
-@pytest.mark.parametrize("chosen", ["jaxkern:prop1-explicit-rare", "kpotufe2020:prop1-rare", "kpotufe2020:lemB.2-rare"])
-def test_bounds_that_are_one_per_cent_smaller_fail_at_every_extreme_setting(claims, chosen):
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "jaxkern:prop1-explicit-rare",
+        "kpotufe2020:prop1-rare",
+        "kpotufe2020:lemB.2-rare",
+    ],
+)
+def test_bounds_that_are_one_per_cent_smaller_fail_at_every_extreme_setting(
+    claims, chosen
+):
     for control in claims[chosen].controls:
         found = [control.statement.probability(setting) for setting in control.settings]
         assert found and all(violation > allowed for violation, allowed in found)

@@ -17,13 +17,19 @@ from proofs_check.papers.kpotufe2020 import table2 as module
 from proofs_check.papers.kpotufe2020.rand_indices import METHODS, read, standardise
 from proofs_check.papers.kpotufe2020.table2 import main, summarise, table2
 
-FOLDER = Path(os.environ.get("JAXKERN_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
+FOLDER = Path(
+    os.environ.get(
+        "JAXKERN_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"
+    )
+)
 
 
 def real(name):
     path = FOLDER / f"{name}.npz"
     if not path.exists():
-        pytest.skip(f"no {name}.npz in the folder named by JAXKERN_DATA ({FOLDER}); its source is in {module.__name__}")
+        pytest.skip(
+            f"no {name}.npz in the folder named by JAXKERN_DATA ({FOLDER}); its source is in {module.__name__}"
+        )
     X, y = read(path)
     return standardise(X).astype(np.float32), y
 
@@ -63,7 +69,11 @@ def test_repetitions_do_not_depend_on_batches_or_on_how_many_there_are(rng):
 def test_embeddings_are_those_of_the_paper(rng, x64):
     """From the landmarks of a repetition, recomputed in NumPy; squared distances, which no sign or shift changes."""
     X = jnp.asarray(rng.normal(size=(60, 3)))
-    key, numbers, kernel = jax.random.key(0), jnp.arange(2, dtype=jnp.uint32), Gaussian.from_width(1.7)
+    key, numbers, kernel = (
+        jax.random.key(0),
+        jnp.arange(2, dtype=jnp.uint32),
+        Gaussian.from_width(1.7),
+    )
     sizes = rand_indices.Sizes(k=2, n=30, d=20)
 
     def squares(Z):
@@ -73,18 +83,29 @@ def test_embeddings_are_those_of_the_paper(rng, x64):
         return np.exp(-((A[:, None] - B[None]) ** 2).sum(-1) / 1.7**2)
 
     found = {
-        m: np.asarray(rand_indices.embeddings(key, numbers, kernel, X, method=m, sizes=sizes)) for m in METHODS[1:]
+        m: np.asarray(
+            rand_indices.embeddings(key, numbers, kernel, X, method=m, sizes=sizes)
+        )
+        for m in METHODS[1:]
     }
     for number in range(2):
         key_landmarks, key_sketch, _ = rand_indices._keys(key, number)
-        L = np.asarray(rand_indices.landmarks.uniform(key_landmarks, X, num_landmarks=30))
+        L = np.asarray(
+            rand_indices.landmarks.uniform(key_landmarks, X, num_landmarks=30)
+        )
         K, cross, H = k(L, L), k(np.asarray(X), L), np.eye(30) - 1 / 30
         values, V = np.linalg.eigh(K)
         alpha = np.linalg.eigh(H @ K @ H)[1][:, -20:]
         Z = np.asarray(
-            rand_indices.features.kernel_jl(key_sketch, kernel, L, num_features=20, centered=True).projection
+            rand_indices.features.kernel_jl(
+                key_sketch, kernel, L, num_features=20, centered=True
+            ).projection
         )
-        expected = {"K-k-means": cross @ V[:, -20:] / np.sqrt(values[-20:]), "KPCA": cross @ alpha, "K-JL": cross @ Z.T}
+        expected = {
+            "K-k-means": cross @ V[:, -20:] / np.sqrt(values[-20:]),
+            "KPCA": cross @ alpha,
+            "K-JL": cross @ Z.T,
+        }
         for method, points in expected.items():
             ours = squares(found[method][number])
             np.testing.assert_allclose(ours, squares(points), atol=1e-9 * ours.max())
@@ -105,21 +126,32 @@ def test_columns_are_scaled_and_constant_ones_are_zero(rng):
         ({"repetitions": 0}, "repetitions must be at least 1"),
         ({"num_landmarks": 6}, "num_landmarks must be at most 5"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
-        ({"methods": ("KPCA", "SVM")}, "methods must be some of k-means, K-k-means, KPCA, K-JL"),
+        (
+            {"methods": ("KPCA", "SVM")},
+            "methods must be some of k-means, K-k-means, KPCA, K-JL",
+        ),
         ({"methods": ()}, "methods must be some of"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(changes, message):
-    arguments = {"X": np.eye(5, 2, dtype=np.float32), "labels": np.arange(5) % 2} | changes
+    arguments = {
+        "X": np.eye(5, 2, dtype=np.float32),
+        "labels": np.arange(5) % 2,
+    } | changes
     with pytest.raises(ValueError, match=message):
         table2(**{"width": 1.0} | arguments)
 
 
 def test_the_table_prints_without_rich(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    figures.show(module.result({"banknote": {"K-JL": np.array([0.5, 0.6])}}, {}).printed)
+    figures.show(
+        module.result({"banknote": {"K-JL": np.array([0.5, 0.6])}}, {}).printed
+    )
     line = capsys.readouterr().out.splitlines()[-1]
-    assert " ".join(line.split()) == "Bank Notes K-JL 0.5500 ± 0.0707 0.527 ± 0.031 +0.0230 0.0503"
+    assert (
+        " ".join(line.split())
+        == "Bank Notes K-JL 0.5500 ± 0.0707 0.527 ± 0.031 +0.0230 0.0503"
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,7 +179,9 @@ def test_bank_notes_score_as_printed():
     width = quantile_lengthscale(X, 0.25)
     assert float(width) == pytest.approx(1.6513, abs=1e-4)
     run = partial(table2, X, y, width=width, batch_size=50)
-    found = run(repetitions=100, methods=("k-means", "K-JL")) | run(repetitions=50, methods=("K-k-means", "KPCA"))
+    found = run(repetitions=100, methods=("k-means", "K-JL")) | run(
+        repetitions=50, methods=("K-k-means", "KPCA")
+    )
     rows = {row.method: row for row in summarise("banknote", found)}
     assert abs(rows["K-JL"].difference) <= 0.02 and 0.02 < rows["K-JL"].sd < 0.07
     assert abs(rows["k-means"].difference) <= 0.001 and rows["k-means"].sd < 0.0005
@@ -163,5 +197,7 @@ def test_avila_scores_as_printed():
     width = quantile_lengthscale(X, 0.25)
     assert float(width) == pytest.approx(2.0735, abs=1e-4)
     found = table2(X, y, width=width, methods=("k-means",), repetitions=300)
-    for row in summarise("avila", found | table2(X, y, width=width, methods=METHODS[1:])):
+    for row in summarise(
+        "avila", found | table2(X, y, width=width, methods=METHODS[1:])
+    ):
         assert abs(row.difference) <= 0.01, row

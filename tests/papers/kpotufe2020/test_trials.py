@@ -12,7 +12,10 @@ def test_any_number_of_rows_costs_what_few_do():
     u = np.array([0.6, -0.48, 0.64], np.float32)
     for d in (5.0, 1e5):
         keys = jax.random.split(jax.random.key(3), 4000)
-        roots = np.asarray(jax.vmap(lambda key, d=d: trials.wishart_root(key, 3, d, np.float32))(keys), float)
+        roots = np.asarray(
+            jax.vmap(lambda key, d=d: trials.wishart_root(key, 3, d, np.float32))(keys),
+            float,
+        )
         assert np.all(roots[:, 0, 1:] == 0)
         squares = ((np.swapaxes(roots, 1, 2) @ u) ** 2).sum(1)
         assert stats.kstest(squares, stats.chi2(d).cdf).pvalue > 1e-6
