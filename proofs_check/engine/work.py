@@ -91,9 +91,21 @@ class _Part:
     most: tuple[int, ...] = ()
     counts: list[int] = field(default_factory=list)
     open: list[bool] = field(default_factory=list)
+    round: int = 0
     look: int = 0
     refused: str = ""
     verdict: Verdict | None = None
+
+    @property
+    def must_fail(self) -> bool:
+        """Tell whether the verdict is to be `refuted`."""
+        return isinstance(self.part, Control) or self.part.expect == "refuted"
+
+    @property
+    def lacks_power(self) -> bool:
+        """Tell whether the part must be refuted, is not, and more trials could do it."""
+        missed = self.verdict is None or self.verdict.status != "refuted"
+        return self.must_fail and missed and any(self.open)
 
 
 class Work:
@@ -138,11 +150,19 @@ class Work:
         return any(any(part.open) for part in self._parts)
 
     def advance(self) -> bool:
-        """Take every open part to twice the trials of the round before; tell whether a verdict was judged anew."""
+        """Take every open part to twice the trials of the round before; tell whether a verdict was judged anew.
+
+        The first round goes on with a part that must be refuted and is not, as often as the profile says.
+        """
         start, changed = time.perf_counter(), False
         for part in self._parts:
             with _named(self.claim, part.name):
                 changed |= self._advance(part)
+                # A table of a user's own may leave a control no power at all.
+                doublings = 0 if self._options.data else self._options.profile.doublings
+                while part.lacks_power and part.round <= doublings:
+                    if not self._advance(part):
+                        break
         self.round += 1
         self._seconds += time.perf_counter() - start
         return changed
@@ -158,7 +178,7 @@ class Work:
         if part.refused:
             part.verdict = _not_testable(part.refused, part.alpha)
             return self.round == 0
-        if self.round and not any(part.open):
+        if part.round and not any(part.open):
             return False
         if isinstance(part.part.statement, Tail):
             bound = part.part.statement
@@ -167,16 +187,17 @@ class Work:
                 for i, is_open in enumerate(part.open)
                 if is_open
             ]
-            if self.round and not any(changed):
+            if part.round and not any(changed):
                 return False
-        elif self.round:
-            counts = [most << self.round for most in part.most]
+        elif part.round:
+            counts = [most << part.round for most in part.most]
             if not self._drawn_in_time(part, counts):
                 return False
-            part.counts, part.look = counts, self.round
+            part.counts, part.look = counts, part.round
         else:
             part.counts = list(part.most)
         self._judge(part)
+        part.round += 1
         return True
 
     def _count_further(self, part: _Part, statement: Tail, index: int) -> bool:
@@ -185,7 +206,7 @@ class Work:
         value, delta = judge.checked_bound(statement.bound, setting)
         level, most, before = (
             part.alpha / len(part.most),
-            part.most[index] << self.round,
+            part.most[index] << part.round,
             part.counts[index],
         )
         while (
@@ -236,14 +257,15 @@ class Work:
         if not isinstance(form.statement, Tail):
             of_a_mean = isinstance(form.statement, Expectation | Rate)
             decidable = not of_a_mean or form.statement.limits or form.statement.moment
+            undecided = (
+                {"consistent", "calibrated"} if part.must_fail else {"consistent"}
+            )
             goes_on = (
-                part.verdict.status == "consistent"
-                and any(part.most)
-                and bool(decidable)
+                part.verdict.status in undecided and any(part.most) and bool(decidable)
             )
             part.open = [goes_on] * len(part.open)
         elif (
-            self.round == 0
+            part.round == 0
         ):  # what holds always is not shown by more examples, and an empty bound by none
             facts = [evidence.facts for evidence in part.verdict.evidence]
             pairs = zip(part.open, facts, strict=True)
