@@ -607,6 +607,9 @@ def test_the_numbers_of_the_profiles_are_those_of_the_code():
             shown["the same in a control, `Tail`, `Calibrated`"]
             == f"{profile.max_control:,}"
         )
+        assert shown["times as many for what must be refuted, at most"] == str(
+            2**profile.doublings
+        )
         for cls, form in (
             ("`Expectation`, `Law`", mean()),
             ("`Expectation`, `Law`", NORMAL),
