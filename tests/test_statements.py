@@ -273,7 +273,7 @@ def test_a_statement_is_a_claim_with_controls():
         "own",
         "A title",
         "tail bound",
-        "consistent",
+        "",
     )
     assert [control.name for control in claim.controls] == ["0.5 of the bound"]
     assert claim.tex == r"\mathbb P(\text{largest} \le 3) \ge 0.95"
@@ -382,8 +382,8 @@ def test_members_of_a_set_are_exact_in_a_proof(name, made, x64):
         {"w": within}["w"],
     )
     found = attack(claim, restarts=2, steps=5)
-    assert found.found and f"the place is {within.says}" in str(found)
-    left, right = enclosures.relative(
+    assert found.found and f"The proof is at {within.says}" in str(found)
+    left, right = enclosures.rounded(
         lambda: claim.target.enclosed(enclosures.balls(found.params))
     )
     assert left == 1 and right == pytest.approx(1 - 1e-9, abs=1e-15)
