@@ -236,43 +236,8 @@ def statement(
             for factor in controls
             if isinstance(made, Tail)
         ),
-        **{"tex": _formula(made, settings, statistic, bound), **told},
+        **told,
     )
-
-
-def _formula(
-    made: Statement, settings: Sequence[Setting], statistic: Any, bound: Any
-) -> str:
-    """Return what is claimed, in TeX, with the names of functions; "" if one of them has no name."""
-    left = _named(statistic)
-    right = _named(bound)
-    if not callable(bound) and bound is not None and len(settings) == 1:
-        right = _number(made, settings[0])
-    match made:
-        case Tail(bound=evaluate) if left and right:
-            probability = float(evaluate(settings[0]).probability)
-            inside = rf"{left} \le {right}"
-            if probability == 1:
-                return inside
-            return rf"\mathbb P({inside}) \ge {probability:g}"
-        case Expectation(at_most=at_most) if left and right:
-            relation = r"\le" if at_most else "="
-            return rf"\mathbb E\, {left} {relation} {right}"
-        case Rate(exponent=exponent) if left:
-            return rf"\mathbb E\, {left} \asymp \text{{size}}^{{{exponent:g}}}"
-    return ""
-
-
-def _number(made: Statement, setting: Setting) -> str:
-    if isinstance(made, Tail):
-        return f"{float(made.bound(setting).value):.6g}"
-    return f"{made.target(setting):.6g}" if isinstance(made, Expectation) else ""
-
-
-def _named(function: Any) -> str:
-    """Return the name of a function in TeX, "" if it has none of its own."""
-    name = getattr(function, "__name__", "<lambda>")
-    return "" if name == "<lambda>" else rf"\text{{{name.replace('_', ' ')}}}"
 
 
 @dataclass(frozen=True)
@@ -306,8 +271,8 @@ class _Sides:
         except (AttributeError, TypeError) as error:
             raise ValueError(
                 f"{self.name}: both sides must be formulas that balls can evaluate, for balls prove a counterexample; "
-                f"got {type(error).__name__}: {str(error).partition(chr(10))[0]}. Use operators and these functions of xp: "
-                f"{enclosures.xp.functions()}"
+                f"got {type(error).__name__}: {str(error).partition(chr(10))[0]}. Use operators and these functions "
+                f"of xp: {enclosures.xp.functions()}"
             ) from error
 
     def rounded(self, params: Any) -> Any:
@@ -579,8 +544,8 @@ def validate(
     Validation.
 
     Raises what `statement` raises, and ValueError where the statistic leaves its limits, uses its key twice or not at
-    all, has other random numbers than those of its key, or is no scalar. Draws are made in the precision of the process; a statistic that is not finite counts as a violation. Cost:
-    one compilation for each size, then the draws.
+    all, has other random numbers than those of its key, or is no scalar. Draws are made in the precision of the
+    process; a statistic that is not finite counts as a violation. Cost: one compilation for each size, then the draws.
 
     Source: the evidence that holds at all times is that of `proofs_check.engine.sequential`, means are judged by
     `proofs_check.engine.betting`; the claims of the papers are judged by the same code.

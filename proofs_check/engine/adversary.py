@@ -361,7 +361,7 @@ def attack(
         raise ValueError(
             "the claim has no target; make it with proofs_check.inequality"
         )
-    names = (target.claim, target.form)
+    names = (target.claim, target.form or "printed")
     _check_functions(target, draws.derive_key(seed, *names, "check"))
     reached = search(
         target, draws.derive_key(seed, *names, "search"), restarts=restarts, steps=steps

@@ -21,9 +21,11 @@ def with_outlook(form: Form, verdict: Verdict) -> Verdict:
     trials = trials_to_decide(form, verdict)
     if math.isnan(trials):
         return verdict
-    words = f"about {float(f'{trials:.2g}'):,.0f} trials at a setting would decide"
-    if trials > MOST:
-        words = f"{MOST:,.0f} trials at a setting would not decide"
+    words = f"{MOST:,.0f} trials at a setting would not decide"
+    if trials <= MOST:
+        unit = 10.0 ** (math.floor(math.log10(trials)) - 1)
+        about = unit * math.ceil(trials / unit)
+        words = f"about {about:,.0f} trials at a setting would decide"
     return dataclasses.replace(
         verdict,
         because=f"{verdict.because}; if trials go on like these, {words}",
@@ -48,7 +50,7 @@ def trials_to_decide(form: Form, verdict: Verdict) -> float:
             needed = [_of_a_rate(form.statement.exponent, verdict)]
         case _:
             return math.nan
-    trials = float(np.max(needed))  # NaN if one of them is
+    trials = max(float(np.max(needed)), 1.0)  # NaN if one of them is
     return math.inf if trials > MOST else trials
 
 
