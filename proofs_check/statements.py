@@ -7,7 +7,6 @@ those of the papers, and `validate` runs one at once. `inequality` makes a claim
 
 import contextlib
 import dataclasses
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,8 +65,9 @@ class _Trial:
     ) -> None:
         """Raise a ValueError if the trials would share random numbers, or have none."""
         programs = []
-        # JAX traces a function once. A new lambda, without the jit of the user, is traced again.
-        for func in (self.func, inspect.unwrap(self.func)):
+        # JAX keeps what it has traced. A new lambda, without a jit of the user, is traced anew.
+        compiled = hasattr(self.func, "lower")
+        for func in (self.func, self.func.__wrapped__ if compiled else self.func):
             trace = jax.make_jaxpr(
                 lambda key, data, func=func: func(key, *_given(self, data, shapes))
             )

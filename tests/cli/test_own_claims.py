@@ -81,7 +81,7 @@ def test_a_claim_of_ones_own_has_no_expectation_unless_one_is_given(example, cap
     found = report("a")["claims"]
     assert [claim["outcome"] for claim in found] == ["certified", "false"]
     assert [claim["statement"] for claim in found] == ["", ""]
-    options = [*words, "mine:squares", "--restarts", "2", "--steps", "20"]
+    options = ["--claims", "mine.py", "mine:squares", "--restarts", "2"]
     assert main(["attack", *options]) == 0
     assert "mine:squares: VIOLATED" in capsys.readouterr().out
 
