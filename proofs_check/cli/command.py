@@ -430,11 +430,8 @@ def _show(options: argparse.Namespace) -> int:
         )
     request.set_precision("float64")
     with own.blamed(options.claims):
-        print(
-            "\n".join(
-                show.lines(*chosen if options.claims else claims(only={chosen[0].id}))
-            )
-        )
+        (claim,) = chosen if options.claims else claims(only={chosen[0].id})
+        print("\n".join(show.lines(claim, own=bool(options.claims))))
     return 0
 
 

@@ -106,7 +106,9 @@ def blamed(paths: Sequence[str]) -> Iterator[None]:
         named = {str(Path(path).absolute()): path for path in paths}
         frames = [
             (frame.filename, frame.lineno)
-            for frame in traceback.extract_tb(error.__traceback__)
+            for raised in (error, error.__cause__)
+            if raised is not None
+            for frame in traceback.extract_tb(raised.__traceback__)
         ]
         if isinstance(error, SyntaxError):
             frames.append((str(error.filename), error.lineno))

@@ -18,7 +18,7 @@ from proofs_check.claim import (
     Rare,
     Tail,
 )
-from proofs_check.register import PAPERS, function_of
+from proofs_check.register import function_of
 from proofs_check.report.tex import plain
 from proofs_check.report.text import slug, without_links, words_and_formulas
 from proofs_check.usage import UsageError, meant
@@ -55,8 +55,8 @@ def _plain(place: str) -> str:
     return " ".join(place.lower().split())
 
 
-def lines(claim: Claim) -> list[str]:
-    """Return the lines that describe a claim."""
+def lines(claim: Claim, *, own: bool = False) -> list[str]:
+    """Return the lines that describe a claim, of a paper or of one's own."""
     marginal = ", in the margin: only --all runs it" if claim.marginal else ""
     told = [
         f"{claim.id}: {claim.title}",
@@ -64,7 +64,7 @@ def lines(claim: Claim) -> list[str]:
         *([f"  {plain(claim.tex)}"] if claim.tex else []),
     ]
     for name, form in claim.forms.items():
-        named = f"as {name}: " if claim.paper in PAPERS else ""
+        named = "" if own else f"as {name}: "
         expected = f", expected {form.expect}" if form.expect else ""
         told.append(f"{named}of the class {type(form.statement).__name__}{expected}")
         told += [f"  {plain(form.tex)}"] if form.tex else []

@@ -30,7 +30,10 @@ def render(report: Mapping[str, Any]) -> str:
         if not claim["as_expected"]
     ]
     differing = f"not as expected: {', '.join(wrong)}" if wrong else ""
-    statuses = [claim["forms"][0]["status"] for claim in report["claims"]]
+    statuses = [
+        next((form["status"] for form in claim["forms"]), "not tried")
+        for claim in report["claims"]
+    ]
     head = headline(statuses, differing, own=bool(report["files"]))
     command = visible(run_command(report))
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", command)), default=0))

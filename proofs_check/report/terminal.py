@@ -51,7 +51,7 @@ def terminal(
     file = sys.stdout if file is None else file
     own = bool(about.files)
     rows = [row for result in results for row in _rows(result)]
-    columns = COLUMNS
+    columns: tuple[str, ...] = COLUMNS
     if own:  # one form, which nobody printed
         columns = (*COLUMNS[:2], *COLUMNS[3:])
         rows = [(*row[:2], *row[3:]) for row in rows]
@@ -203,7 +203,10 @@ def _explanations(result: ClaimResult, *, own: bool) -> list[str]:
 def _closing(results: Sequence[ClaimResult], about: About) -> list[str]:
     wrong = [result.claim.id for result in results if not result.as_expected]
     differing = f"not as expected: {', '.join(wrong)}" if wrong else ""
-    statuses = [result.forms[0][2].status for result in results]
+    statuses = [
+        next((verdict.status for _, _, verdict in result.forms), "not tried")
+        for result in results
+    ]
     lines = [
         f"{headline(statuses, differing, own=bool(about.files))}.",
         *_controls(results),
