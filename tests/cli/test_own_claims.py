@@ -157,7 +157,7 @@ def test_an_attack_on_a_formula_that_balls_lack_names_its_line(example, capsys):
     example.write_text(text)
     assert main(["attack", "--claims", "mine.py", "mine:squares"]) == 2
     error = capsys.readouterr().err.strip()
-    assert "mine.py, line 19: ValueError: mine:squares: " in error
+    assert "mine.py, line 20: ValueError: mine:squares: " in error
     assert "'linalg.eigh'" in error and len(error.splitlines()) == 1
 
 
