@@ -154,10 +154,12 @@ class Inequality:
     `sides` runs on the host, once a setting, with those of the two arguments that it names, and returns a pair for
     every input it tries. Its bounds hold always. Both sides are in units in which 1 is a natural size (|A|_F^2, or n
     for a Gram matrix of n points), for rounding is allowed for up to `tolerance * eps(dtype) * max(1, |bound.value|)`.
+    If they are `relative` they may have any size, and the larger magnitude of the two takes the place of the maximum.
     """
 
     sides: Callable[..., Sequence[tuple[float, Bound]]]
     tolerance: float = 1e4
+    relative: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ those of the papers, and `validate` runs one at once. `inequality` makes a claim
 """
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from proofs_check.claim import (
     Statement,
     Tail,
 )
-from proofs_check.engine import enclosures, sets
+from proofs_check.engine import enclosures, keys, sets
 from proofs_check.engine.adversary import Target
 from proofs_check.engine.draws import Profile
 from proofs_check.engine.judge.tail import slack_limits
@@ -45,14 +46,43 @@ Mean = Literal["at most", "equal to"]
 
 @dataclass(frozen=True)
 class _Trial:
-    """A statistic as the engine draws it; equal ones share their compiled programs."""
+    """A statistic as the engine draws it; equal ones share their compiled programs.
+
+    `always` says that it is claimed to be at most its bound with certainty: then it may ignore its key.
+    """
 
     func: Callable[..., Any]
     of_data: bool
     of_size: bool
+    always: bool = False
 
     def __call__(self, key: jax.Array, data: Any, _: Any, **shapes: int) -> Any:
+        self._check_randomness(key, data, shapes)
         return self.func(key, *_given(self, data, shapes))
+
+    def _check_randomness(
+        self, key: jax.Array, data: Any, shapes: Mapping[str, int]
+    ) -> None:
+        """Raise a ValueError if the trials would share random numbers, or have none."""
+        programs = []
+        # JAX keeps what it has traced. A new lambda, without a jit of the user, is traced anew.
+        compiled = hasattr(self.func, "lower")
+        for func in (self.func, self.func.__wrapped__ if compiled else self.func):
+            trace = jax.make_jaxpr(
+                lambda key, data, func=func: func(key, *_given(self, data, shapes))
+            )
+            programs.append(trace(key, data))
+        if keys.numbers_in(programs[0]) != keys.numbers_in(programs[1]):
+            raise ValueError(
+                "the statistic draws from a generator that is not its key, such as NumPy's, so all trials would share "
+                "these numbers; draw with jax.random from the key, or pass the numbers as data="
+            )
+        if not (self.always or keys.reaches_result(programs[0])):
+            raise ValueError(
+                "the statistic does not depend on its key, so every trial would be the same number; draw with "
+                "jax.random from the key, as in jax.random.normal(key, (10,)). What is no draw can be compared "
+                "with a bound that holds with probability=1"
+            )
 
 
 def _given(trial: _Trial, data: Any, shapes: Mapping[str, int]) -> list[Any]:
@@ -98,19 +128,21 @@ def statement(
     exponent : the expectation of the statistic is proportional to size^exponent, over five sizes or more.
     data : a PyTree of arrays. With `stacked` its leaves have a leading axis of settings, which share a compilation.
     sizes : static whole numbers, such as numbers of points; one setting, and one compilation, for each.
-    limits : (low, high), between which the statistic always lies; high may be infinite, which leaves lower limits of
-        a mean. Of a mean or a rate; without it and a variance draws decide nothing about these.
+    limits : (low, high), between which the statistic always lies. With an infinite high, draws can only show that a
+        mean is too large. Of a mean or a rate; without it and a variance draws decide nothing about these.
     variance : a number that the variance of the statistic does not exceed; in place of limits.
     within : how far a mean may be off its number (default: 5 % of it), or the exponent off its own (default: .1).
     controls : factors below 1. The check must refute each of these multiples of the bound, or the claim fails.
-    expect : the verdict that you expect; without one, that the statement is not refuted.
+    expect : the verdict that you expect, such as "refuted"; a run fails with another one. Without it any verdict will
+        do.
     told : further fields of `proofs_check.claim.Claim`, such as title, tex, hypotheses, because.
 
     Returns
     -------
     Claim, for `claims()` of a file of claims, or for `proofs_check.engine.run.run`.
 
-    Raises ValueError where these do not fit together. Cost: none; nothing is drawn.
+    Raises ValueError where these do not fit together. A statistic whose random numbers do not come from its key is
+    refused when it is drawn. Cost: none; nothing is drawn.
     """
     if not callable(statistic):
         raise ValueError(
@@ -183,65 +215,28 @@ def statement(
             trial, target, scale, precision=1.0, at_most=mean == "at most", **known
         )
     else:
-        made = Tail(trial, whole)
-        for setting in settings:
-            whole(setting)
-    always = isinstance(made, Tail) and float(whole(settings[0]).probability) == 1
+        always = all(float(whole(setting).probability) == 1 for setting in settings)
+        made = Tail(dataclasses.replace(trial, always=always), whole)
     if controls and not isinstance(made, Tail):
         raise ValueError(
             "controls are for statements with a probability; make a claim with expect='refuted'"
         )
     return claim_of(
         name,
-        Form(made, settings, expect or "consistent"),
+        Form(made, settings, expect),
         kind="rate"
         if exponent is not None
         else "expectation"
         if mean
         else "inequality"
-        if always
+        if made.trial.always
         else "tail bound",
         controls=tuple(
             sabotages.part_of(factor, made, settings)
             for factor in controls
             if isinstance(made, Tail)
         ),
-        **{"tex": _formula(made, settings[0], statistic, bound), **told},
-    )
-
-
-def _formula(made: Statement, setting: Setting, statistic: Any, bound: Any) -> str:
-    """Return what is claimed, in TeX, with the names of functions."""
-    left, right = (
-        rf"\text{{{_named(statistic)}}}",
-        rf"\text{{{_named(bound)}}}" if callable(bound) else "",
-    )
-    match made:
-        case Tail(bound=evaluate):
-            limit = evaluate(setting)
-            inside = rf"{left} \le {right or f'{float(limit.value):.6g}'}"
-            probability = float(limit.probability)
-            return (
-                inside
-                if probability == 1
-                else rf"\mathbb P({inside}) \ge {probability:g}"
-            )
-        case Expectation(target=target, at_most=at_most):
-            return (
-                rf"\mathbb E\, {left} "
-                + (r"\le" if at_most else "=")
-                + f" {right or f'{target(setting):.6g}'}"
-            )
-        case Rate(exponent=exponent):
-            return rf"\mathbb E\, {left} \asymp \text{{size}}^{{{exponent:g}}}"
-    raise TypeError(type(made).__name__)
-
-
-def _named(function: Any) -> str:
-    return (
-        getattr(function, "__name__", type(function).__name__)
-        .replace("_", " ")
-        .replace("<lambda>", "statistic")
+        **told,
     )
 
 
@@ -249,6 +244,7 @@ def _named(function: Any) -> str:
 class _Sides:
     """Both sides of an inequality, and the set in which they are to hold."""
 
+    name: str
     func: Callable[[Any, Any], tuple[Any, Any]]
     within: Any
 
@@ -260,16 +256,30 @@ class _Sides:
             else params
         )
 
-    def enclosed(self, params: Any) -> tuple[Any, Any]:
-        """Return both sides in balls, at the member of the set that belongs to arrays of balls."""
+    def members(self, params: Any) -> Any:
+        """Return the member of the set, in balls, that belongs to arrays of balls."""
 
         def member(part: Any, leaf: Any) -> Any:
             return part.exact(leaf) if isinstance(part, sets.Set) else leaf
 
-        return self.func(
-            jax.tree.map(member, self.within, params) if self.within else params,
-            enclosures.xp,
-        )
+        return jax.tree.map(member, self.within, params) if self.within else params
+
+    def enclosed(self, params: Any) -> tuple[Any, Any]:
+        """Return both sides in balls, at the member of the set that belongs to arrays of balls."""
+        try:
+            return self.func(self.members(params), enclosures.xp)
+        except (AttributeError, TypeError) as error:
+            raise ValueError(
+                f"{self.name}: both sides must be formulas that balls can evaluate, for balls prove a counterexample; "
+                f"got {type(error).__name__}: {str(error).partition(chr(10))[0]}. Use operators and these functions "
+                f"of xp: {enclosures.xp.functions()}"
+            ) from error
+
+    def rounded(self, params: Any) -> Any:
+        """Return the floats next to the member of the set that belongs to floats."""
+        with enclosures.precision(enclosures.BITS[0]):
+            members = self.members(jax.tree.map(enclosures.balls, params))
+            return jax.tree.map(lambda leaf: leaf.astype(float), members)
 
     def relative(self, params: Any) -> jax.Array:
         """Return left minus right over the larger magnitude, in JAX."""
@@ -287,15 +297,14 @@ class _Sides:
         return value - NOISE * lax.stop_gradient(jnp.abs(value - other))
 
     def pair(self, params: Any) -> tuple[float, float]:
-        """Return both sides at a place in floats, over the larger magnitude, to all digits if balls can."""
+        """Return both sides at a place in floats, to all digits if balls can."""
         if enclosures.available():
             with contextlib.suppress(ArithmeticError):
-                return enclosures.relative(
+                return enclosures.rounded(
                     lambda: self.enclosed(jax.tree.map(enclosures.balls, params))
                 )
-        left, right = (float(side) for side in self.func(params, np))
-        larger = max(abs(left), abs(right), np.finfo(float).tiny)
-        return left / larger, right / larger
+        left, right = self.func(params, np)
+        return float(left), float(right)
 
     def proved(self, params: Any) -> tuple[float, float]:
         """Return the same, and the left side no larger than the right one where that is not proved."""
@@ -348,8 +357,9 @@ def inequality(
     ----------
     name : the id of the claim.
     sides : `(params, xp) -> (left, right)`, where `xp` is JAX's NumPy, NumPy, or one of balls, whose arithmetic
-        encloses what is true: what it lacks raises AttributeError. Use functions of `xp` and operators alone; a number
-        such as 1 / 3 or 2**0.5 is the float that Python makes of it, and xp.sqrt(2) is exact.
+        encloses what is true. Use operators and functions of `xp` alone. Balls have fewer of these than NumPy: no
+        `where`, and of `linalg` only det, eigvalsh, inv, norm, svdvals and trace. A number such as 1 / 3 or 2**0.5 is
+        the float that Python makes of it, and xp.sqrt(2) is exact.
     start : `key -> params`, a random place: a PyTree of float arrays.
     within : the set of the places, as a PyTree of members of `proofs_check.sets`, one for each array, or of functions
         from an array to the nearest member; None where every array will do.
@@ -377,7 +387,7 @@ def inequality(
     >>> found.found, found.simplest
     (True, array([1., 1., 1.]))
     """
-    both = _Sides(sides, within)
+    both = _Sides(name, sides, within)
     parts = [part for part in jax.tree.leaves(within) if isinstance(part, sets.Set)]
     member = "; ".join(dict.fromkeys(part.says for part in parts if part.says))
 
@@ -394,18 +404,21 @@ def inequality(
     def recheck(params: Any) -> Form:
         left, right = both.pair(params)
         return Form(
-            Inequality(lambda *_: [(left, Bound(right, 1.0, True, name))]),
-            (Setting("the place found"),),
+            Inequality(
+                lambda *_: [(left, Bound(right, 1.0, True, name))], relative=True
+            ),
+            (Setting("this place"),),
         )
 
     target = Target(
-        name, "printed", told.get("hypotheses") or "all that `start` and `within` allow", start, both.nearest,
+        name, "", told.get("hypotheses") or "all that `start` and `within` allow", start, both.nearest,
         both.excess, recheck, both.enclosed, rate=rate, inside=both.inside, member=member,
+        rounded=both.rounded if member else None,
     )  # fmt: skip
     form = Form(
-        Inequality(at_random),
+        Inequality(at_random, relative=True),
         (Setting(f"{places} random places"),),
-        expect or "consistent",
+        expect,
     )
     return claim_of(name, form, kind="inequality", target=target, **told)
 
@@ -466,12 +479,14 @@ class Validation:
     ----------
     verdict : "refuted", "certified", "consistent" (the draws decide nothing), or "vacuous" (nothing is claimed).
     because : the numbers behind it, in words.
-    slack : the bound over the quantile or the mean of what it bounds, where it is smallest over the settings; NaN where
-        that is not positive.
+    slack : the bound over the quantile or the mean of what it bounds, where it is smallest over the settings; 1 is the
+        limit of the claim. NaN where that is not positive.
     slack_limits : (lower, upper) limits of it, each wrong with probability alpha / (2 settings) at most.
     draws : how many were made, over all settings.
     alpha : the probability, at most, that a true statement is refuted, and that a false one is certified.
     settings : what was seen at each setting.
+    draws_to_decide : about how many draws at each setting would decide if they go on like these: an estimate, infinite
+        beyond 1e8, NaN where the verdict is not open or draws cannot decide it.
     """
 
     verdict: str
@@ -481,18 +496,23 @@ class Validation:
     draws: int
     alpha: float
     settings: tuple[Evidence, ...]
+    draws_to_decide: float = math.nan
 
     def __str__(self) -> str:
         """Return the verdict as a sentence or two."""
         low, high = self.slack_limits
-        slack = (
-            ""
-            if math.isnan(self.slack)
-            else f" Slack {self.slack:.3g} ({low:.3g} to {high:.3g})."
-        )
+        slack = more = ""
+        if not math.isnan(self.slack):
+            slack = f" Slack {self.slack:.3g} ({low:.3g} to {high:.3g})."
+            if (
+                low == 0
+            ):  # of what is never exceeded the largest draw is all that is known
+                slack = f" Slack at most {high:.3g}."
+        if math.isfinite(self.draws_to_decide):
+            more = " Ask for more with draws=."
         return (
-            f"{self.verdict}: {self.because}.{slack} {self.draws:,} draws; a true statement is refuted, and a false "
-            f"one certified, with probability {self.alpha:g} at most."
+            f"{self.verdict}: {self.because}.{more}{slack} {self.draws:,} draws; a true statement is refuted, and a "
+            f"false one certified, with probability {self.alpha:g} at most."
         )
 
     __repr__ = __str__
@@ -523,9 +543,9 @@ def validate(
     -------
     Validation.
 
-    Raises what `statement` raises, and ValueError where the statistic leaves its limits, uses its key twice, or is no
-    scalar. Draws are made in the precision of the process; a statistic that is not finite counts as a violation. Cost:
-    one compilation for each size, then the draws.
+    Raises what `statement` raises, and ValueError where the statistic leaves its limits, uses its key twice or not at
+    all, has other random numbers than those of its key, or is no scalar. Draws are made in the precision of the
+    process; a statistic that is not finite counts as a violation. Cost: one compilation for each size, then the draws.
 
     Source: the evidence that holds at all times is that of `proofs_check.engine.sequential`, means are judged by
     `proofs_check.engine.betting`; the claims of the papers are judged by the same code.
@@ -571,6 +591,7 @@ def validate(
         drawn,
         alpha,
         verdict.evidence,
+        float(verdict.facts.get("trials_to_decide", math.nan)),
     )
 
 

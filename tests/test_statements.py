@@ -13,7 +13,7 @@ from scipy import stats
 import proofs_check
 from jaxkern.bounds import Bound
 from proofs_check import attack, inequality, sets, statement, validate
-from proofs_check.engine import betting, enclosures
+from proofs_check.engine import adversary, betting, enclosures
 from proofs_check.engine.judge.tail import slack_limits
 
 SIZES = (4, 8, 16, 32, 64)
@@ -39,6 +39,16 @@ def coin(key, p):
     return jax.random.bernoulli(key, p).astype(jnp.float32)
 
 
+def chi_square(key, k):
+    return jnp.sum(jax.random.normal(key, (k,)) ** 2)
+
+
+def hutchinson(key, A):
+    products = jax.random.rademacher(key, (4, len(A)), A.dtype) @ A
+    return jnp.sum(products**2) / (4 * jnp.sum(A**2))
+
+
+SQUARE = np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32)
 QUANTILE = float(stats.norm.ppf(0.95**0.1))
 UNIT = {"limits": (0.0, 1.0)}
 # What is claimed of whom, true and false by a few percent, and the verdicts.
@@ -93,6 +103,20 @@ STATEMENTS = {
         lambda n: 1.95 / math.sqrt(n),
         lambda n: 1.45 / math.sqrt(n),
         "certified",
+    ),
+    "chi square": (
+        (chi_square,),
+        {"probability": 1 - math.exp(-3), "sizes": (1, 5, 200)},
+        lambda k: k + 2 * math.sqrt(3 * k) + 6,
+        lambda k: k + 1.2 * math.sqrt(3 * k),
+        "certified",
+    ),
+    "trace": (
+        (hutchinson,),
+        {"mean": "equal to", "variance": 3.0, "data": SQUARE},
+        1.0,
+        1.2,
+        "consistent",
     ),
     "stacked": (
         (coin,),
@@ -239,6 +263,14 @@ REFUSED = {
         (lambda key: uniform(key) + largest(key), 1.0),
         {"probability": 0.5},
     ),
+    "does not depend on its key": (
+        (lambda key: (uniform(key), coin(jax.random.key(0), 0.5))[1], 0.5),
+        {"mean": "equal to", **UNIT},
+    ),
+    "a generator that is not its key": (
+        (jax.jit(lambda key: uniform(key) + np.random.normal()), 1.0),
+        {"probability": 0.9},
+    ),
     "must lie in its limits [0, 0.5]": (
         (uniform, 1.0),
         {"mean": "at most", "limits": (0, 0.5)},
@@ -258,6 +290,44 @@ def test_what_does_not_fit_is_refused_by_name(message):
     assert message in str(refused.value)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_a_statistic_of_numpy_is_refused_whatever_it_draws(seed):
+    rng = np.random.default_rng(seed)
+    for draw in (rng.normal, lambda: np.random.default_rng(seed).normal()):
+        with pytest.raises(ValueError, match=r"its key, .* draw with jax\.random"):
+            validate(
+                jax.random.key(0), lambda key, draw=draw: draw(), 0.7, probability=0.9
+            )
+
+
+def test_what_is_computed_and_holds_always_may_ignore_the_key():
+    for bound, verdict in ((1e-6, "consistent"), (-1.0, "refuted")):
+        found = validate(
+            jax.random.key(0), lambda key: abs(0.5 - 1 / 2), bound, probability=1
+        )
+        assert found.verdict == verdict
+        assert ("no more than one trial" in found.because) == (verdict == "consistent")
+
+
+def test_what_stays_open_says_how_many_draws_would_decide_and_what_is_missing():
+    claimed = {"probability": 0.9, "draws": 500}
+    found = validate(jax.random.key(0), uniform, 0.93, **claimed)
+    assert "Ask for more with draws=" in str(found)
+    claimed["draws"] = math.ceil(2 * found.draws_to_decide)
+    assert validate(jax.random.key(0), uniform, 0.93, **claimed).verdict == "certified"
+    missing = {"mean": "equal to", "limits": (0, math.inf)}
+    found = validate(jax.random.key(0), uniform, 0.9, **missing)
+    assert found.verdict == "consistent" and "no upper limit was given" in str(found)
+    assert math.isnan(found.draws_to_decide)
+    # The mean is .876 and 1 is claimed; a variance of 81 hides that from 10,000 draws.
+    claimed = {"mean": "equal to", "variance": 81.0}
+    square = lambda key: 0.876 * jax.random.normal(key) ** 2  # noqa: E731
+    found = validate(jax.random.key(0), square, 1.0, **claimed)
+    assert 5e4 < found.draws_to_decide < 5e5
+    claimed["draws"] = math.ceil(2 * found.draws_to_decide)
+    assert validate(jax.random.key(0), square, 1.0, **claimed).verdict == "refuted"
+
+
 def test_what_is_not_a_number_is_a_violation():
     found = validate(
         jax.random.key(0), lambda key: jnp.nan * uniform(key), 1.0, probability=0.5
@@ -273,10 +343,10 @@ def test_a_statement_is_a_claim_with_controls():
         "own",
         "A title",
         "tail bound",
-        "consistent",
+        "",
     )
     assert [control.name for control in claim.controls] == ["0.5 of the bound"]
-    assert claim.tex == r"\mathbb P(\text{largest} \le 3) \ge 0.95"
+    assert claim.tex == ""  # nothing is made up
     assert {"validate", "statement", "inequality", "attack", "sets", "certify"} <= set(
         dir(proofs_check)
     )
@@ -352,6 +422,44 @@ def test_two_conjectures_of_the_literature_fall_and_the_sharp_constants_stand(
     }
 
 
+def psd_pair(key):
+    S, T = jax.random.normal(key, (2, 3, 3))
+    return {"S": S @ S.T, "T": T @ T.T}
+
+
+PSD_PAIR = {"S": sets.psd(), "T": sets.psd()}
+
+
+def test_a_counterexample_is_a_member_of_the_set_with_both_sides_as_stated(x64):
+    def sides(params, xp):
+        S, T = params["S"], params["T"]
+        return xp.trace(S + T) ** 2, 2 * (xp.sum(S * S) + xp.sum(T * T))
+
+    found = attack(inequality("own:F2", sides, psd_pair, PSD_PAIR), restarts=4)
+    for params, verdict in (
+        (found.params, found.verdict),
+        (found.simplest, found.simplest_verdict),
+    ):
+        left, right = sides(params, np)
+        assert min(np.linalg.eigvalsh(leaf).min() for leaf in params.values()) > -1e-12
+        assert f"{left:.6g} where at most {right:.6g} is claimed" in verdict.because
+        assert left > right and verdict.because in str(found)
+
+
+@pytest.mark.parametrize("name", ["linalg.eigh", "where", "jnp.sum"])
+def test_a_function_that_balls_lack_is_named_before_the_search(name, x64, monkeypatch):
+    def sides(x, xp):
+        if name == "linalg.eigh":
+            return xp.linalg.eigh(x @ x.T)[0][0], 1.0
+        return (xp.where(x > 0, x, 0) if name == "where" else jnp.sum(x)), 1.0
+
+    claim = inequality("own:odd", sides, lambda key: jax.random.normal(key, (2, 2)))
+    monkeypatch.setattr(adversary, "search", None)
+    with pytest.raises(ValueError, match=r"own:odd: .*linalg\.eigvalsh") as refused:
+        attack(claim)
+    assert name == "jnp.sum" or f"balls have no '{name}'" in str(refused.value)
+
+
 def test_what_floats_alone_refute_is_not_refuted(x64):
     def sides(x, xp):  # equal, and rounding makes either side the larger one
         return xp.exp(x[0]) * xp.exp(x[1]), xp.exp(x[0] + x[1])
@@ -382,8 +490,8 @@ def test_members_of_a_set_are_exact_in_a_proof(name, made, x64):
         {"w": within}["w"],
     )
     found = attack(claim, restarts=2, steps=5)
-    assert found.found and f"the place is {within.says}" in str(found)
-    left, right = enclosures.relative(
+    assert found.found and f"The proof is at {within.says}" in str(found)
+    left, right = enclosures.rounded(
         lambda: claim.target.enclosed(enclosures.balls(found.params))
     )
     assert left == 1 and right == pytest.approx(1 - 1e-9, abs=1e-15)

@@ -23,8 +23,8 @@ EXAMPLES = """examples:
   python -m proofs_check attack ghashami2016:thm3.1 --json found.json  the worst case found, as numbers
   python -m proofs_check attack --claims mine.py mine:squares          an inequality of your own
 
-exit status: 0 a violation was found where the claim is expected to be refuted, and none elsewhere; 1 otherwise;
-2 bad usage, 3 a file cannot be written."""
+exit status: 0 a violation was found where the claim is expected to be refuted, and none elsewhere, or nothing is
+expected, as of your own claims without expect=; 1 otherwise; 2 bad usage, 3 a file cannot be written."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +107,7 @@ def command(options: argparse.Namespace) -> int:
         chosen = _choose(known, options.claim, options.form)
         told = {claim.id: claim.printed.expect for claim in claims}
         expected = {
-            target.form: told.get(target.claim) or _expected(target)
+            target.form: told[target.claim] if claims else _expected(target)
             for target in chosen
         }
         attacks = []
@@ -127,12 +127,13 @@ def command(options: argparse.Namespace) -> int:
         )
     return (
         0
-        if all(
-            attacked.found == (expected[attacked.form] == "refuted")
-            for attacked in attacks
-        )
+        if all(_as_expected(attacked, expected[attacked.form]) for attacked in attacks)
         else 1
     )
+
+
+def _as_expected(attacked: Attack, expected: str) -> bool:
+    return not expected or attacked.found == (expected == "refuted")
 
 
 def as_json(attacked: Attack, expected: str) -> dict[str, Any]:
@@ -143,7 +144,7 @@ def as_json(attacked: Attack, expected: str) -> dict[str, Any]:
         "form": attacked.form,
         "expected": expected,
         "found": attacked.found,
-        "as_expected": attacked.found == (expected == "refuted"),
+        "as_expected": _as_expected(attacked, expected),
         "excess": _number(attacked.excess),
         "verdict": None
         if verdict is None
@@ -200,18 +201,8 @@ def _list(known: Sequence[Target]) -> None:
 
 
 def _print(attacked: Attack, expected: str) -> None:
-    differs = (
-        ""
-        if attacked.found == (expected == "refuted")
-        else ", which is not as expected"
-    )
     first, *others = str(attacked).splitlines()
-    name = f"{attacked.claim} as {attacked.form}"
-    print(
-        "\n".join(
-            [
-                f"{name} (expected {expected}){first.removeprefix(name)}{differs}",
-                *others,
-            ]
-        )
-    )
+    told = f" (expected {expected})" if expected else ""
+    differs = "" if _as_expected(attacked, expected) else ", which is not as expected"
+    found = first.removeprefix(attacked.name)
+    print("\n".join([f"{attacked.name}{told}{found}{differs}", *others]))

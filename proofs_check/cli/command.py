@@ -29,8 +29,9 @@ from proofs_check.usage import (
 Command = Callable[[argparse.Namespace], int]
 COMPILING = ("run", "attack", "certify", "resume")
 COMMANDS = (*COMPILING, "list", "show", "report", "new")
-EPILOG = """exit status: 0 every verdict is as expected, 1 some verdict differs or the time ended before every claim
-had its turn, 2 bad usage or input, 3 a file or the output cannot be written, 130 interrupted.
+EPILOG = """exit status: 0 every verdict is as expected (of a claim of your own without expect= any verdict is), 1 some
+verdict differs or the time ended before every claim had its turn, 2 bad usage or input, 3 a file or the output cannot
+be written, 130 interrupted.
 JAX_PLATFORMS chooses the device. Compiled programs are kept for the next run: in --cache DIR, else where
 JAX_COMPILATION_CACHE_DIR says, else in ~/.cache/jaxkern."""
 RUN_EXAMPLES = """examples:
@@ -406,8 +407,9 @@ def _list(options: argparse.Namespace) -> int:
             if d["expected_" + form]
         ]
         marginal = " [margin]" if d["marginal"] else ""
+        expected = f"; {', '.join(verdicts)}" if verdicts else ""
         print(
-            f"{d['id'].ljust(width)}  {d['where']}: {d['title']} ({d['kind']}); {', '.join(verdicts)}{marginal}"
+            f"{d['id'].ljust(width)}  {d['where']}: {d['title']} ({d['kind']}){expected}{marginal}"
         )
     return 0
 
@@ -428,11 +430,8 @@ def _show(options: argparse.Namespace) -> int:
         )
     request.set_precision("float64")
     with own.blamed(options.claims):
-        print(
-            "\n".join(
-                show.lines(*chosen if options.claims else claims(only={chosen[0].id}))
-            )
-        )
+        (claim,) = chosen if options.claims else claims(only={chosen[0].id})
+        print("\n".join(show.lines(claim, own=bool(options.claims))))
     return 0
 
 

@@ -155,6 +155,7 @@ def _run_and_report(
         request.dtype,
         prepared.note,
         flags=prepared.flags,
+        files=tuple(Path(file).name for file in request.files),
     )
     results: dict[str, ClaimResult] = {}
     budget = None if request.budget is None else Budget(60 * request.budget)
@@ -207,6 +208,15 @@ def _run_and_report(
     if failed is not None:
         return _not_written(folder, failed)
     print(what_is_there(folder))
+    if request.files and any(
+        "trials_to_decide" in verdict.facts
+        for result in finished
+        for _, _, verdict in result.forms
+    ):
+        print(
+            f"More trials for open verdicts: {usage.PROG} resume {folder} --budget MINUTES. One claim alone has the "
+            "whole error rate and needs fewer: --claim ID."
+        )
     if stopped == "interrupted":
         return usage.INTERRUPTED
     return (

@@ -102,11 +102,13 @@ def blamed(paths: Sequence[str]) -> Iterator[None]:
         yield
     except UsageError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # sys.exit(0) of a file is no success
         named = {str(Path(path).absolute()): path for path in paths}
         frames = [
             (frame.filename, frame.lineno)
-            for frame in traceback.extract_tb(error.__traceback__)
+            for raised in (error, error.__cause__)
+            if raised is not None
+            for frame in traceback.extract_tb(raised.__traceback__)
         ]
         if isinstance(error, SyntaxError):
             frames.append((str(error.filename), error.lineno))
@@ -117,7 +119,8 @@ def blamed(paths: Sequence[str]) -> Iterator[None]:
             for note in getattr(error, "__notes__", ())
             if note.startswith("raised by claim")
         ]
-        if not own and not (notes and paths):
+        left = isinstance(error, SystemExit) and paths
+        if not own and not left and not (notes and paths):
             raise
         place = f"{own[-1][0]}, line {own[-1][1]}" if own else ", ".join(paths)
         raise UsageError(": ".join([place, said, *notes])) from error

@@ -20,7 +20,7 @@ from proofs_check.claim import (
 )
 from proofs_check.register import function_of
 from proofs_check.report.tex import plain
-from proofs_check.report.text import slug, words_and_formulas
+from proofs_check.report.text import slug, without_links, words_and_formulas
 from proofs_check.usage import UsageError, meant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,18 +55,18 @@ def _plain(place: str) -> str:
     return " ".join(place.lower().split())
 
 
-def lines(claim: Claim) -> list[str]:
-    """Return the lines that describe a claim."""
+def lines(claim: Claim, *, own: bool = False) -> list[str]:
+    """Return the lines that describe a claim, of a paper or of one's own."""
     marginal = ", in the margin: only --all runs it" if claim.marginal else ""
     told = [
         f"{claim.id}: {claim.title}",
         f"{claim.paper}, {claim.where} ({claim.kind}{marginal})",
-        f"  {plain(claim.tex)}",
+        *([f"  {plain(claim.tex)}"] if claim.tex else []),
     ]
     for name, form in claim.forms.items():
-        told.append(
-            f"as {name}: of the class {type(form.statement).__name__}, expected {form.expect}"
-        )
+        named = "" if own else f"as {name}: "
+        expected = f", expected {form.expect}" if form.expect else ""
+        told.append(f"{named}of the class {type(form.statement).__name__}{expected}")
         told += [f"  {plain(form.tex)}"] if form.tex else []
         told += (
             [f"  tried at: {'; '.join(setting.name for setting in form.settings)}"]
@@ -77,7 +77,7 @@ def lines(claim: Claim) -> list[str]:
     told.append(
         f"controls: {'; '.join(control.name for control in claim.controls) or 'none'}"
     )
-    told.append(f"because: {claim.because}")
+    told += [f"because: {claim.because}"] if claim.because else []
     return told + _places(claim)
 
 
@@ -167,12 +167,7 @@ def proofs_of(claim: Claim) -> list[str]:
     """Return where the documentation proves the corrected form: its words, and file and line of each label in them."""
     if not claim.proof:
         return []
-    words = re.sub(
-        r"\{ref\}`([^<`]*?) ?<[^>]*>`|\[([^]]*)\]\([^)]*\)",
-        lambda m: m[1] or m[2],
-        claim.proof,
-    )
-    told = [_words(words)]
+    told = [_words(without_links(claim.proof))]
     for label in re.findall(r"<([\w-]+)>`", claim.proof):
         for page in sorted((ROOT / "docs" / "theory").glob("*.md")):
             told += _lines_of(

@@ -12,6 +12,7 @@ That none is found proves nothing, but it is what a true statement must give how
 constant cannot be improved, the best excess should be close to zero, which shows that the search works.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +44,7 @@ class Target:
 
     Attributes
     ----------
-    claim, form : the id of the claim, and "printed" or "corrected".
+    claim, form : the id of the claim, and "printed" or "corrected", or "" for a claim of one's own.
     moves : what is searched over and within what, in words.
     start : `key -> params`, a random start.
     project : `params -> params`, back into the hypotheses: the nearest place, and the identity on what is inside.
@@ -57,6 +58,7 @@ class Target:
     rate : the first learning rate, which falls to zero along a cosine.
     inside : whether floats are a place, or `enclosed` makes a place of them; by default, whether `project` keeps them.
     member : how `enclosed` makes a place of floats, in words, where it does.
+    rounded : `params -> params`, the floats next to the place that `enclosed` makes of floats, where it does.
     """
 
     claim: str
@@ -71,6 +73,7 @@ class Target:
     rate: float = 0.05
     inside: Callable[[Params], bool] | None = None
     member: str = ""
+    rounded: Callable[[Params], Params] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ class Attack:
         all restarts were dropped.
     params : that place.
     simplest : the place with the shortest numbers that was found beside it, and proved as well, or None.
-    member : how the places follow from these numbers, where they are not the places themselves.
+    simplest_verdict : the verdict there.
+    member : how a proof makes a place of these numbers, which are next to it, where floats are no places themselves.
     moves : what was searched.
     excess : the surrogate there, and `best` (restarts,) that of every restart, NaN where it was dropped.
     rechecked : the verdicts of all places that were evaluated again, the largest excess first.
@@ -121,12 +125,18 @@ class Attack:
     seed: int
     alpha: float
     simplest: Params | None = None
+    simplest_verdict: Verdict | None = None
     member: str = ""
     moves: str = ""
 
+    @property
+    def name(self) -> str:
+        """The claim, and the form if it has several."""
+        return f"{self.claim} as {self.form}" if self.form else self.claim
+
     def __str__(self) -> str:
         """Return what was found in a few lines, the places in full precision."""
-        name = f"{self.claim} as {self.form}: "
+        name = f"{self.name}: "
         dropped = f", {self.failures} of them dropped" if self.failures else ""
         told = [f"  searched   {self.moves}"]
         told.append(
@@ -155,8 +165,12 @@ class Attack:
                 )
                 begin = f"  {what}{leaf_name} = "
                 told.append(begin + text.replace("\n", "\n" + " " * len(begin)))
+        if self.simplest_verdict is not None:
+            told.append(f"  simplest   {self.simplest_verdict.because}")
         if self.member and self.found:
-            told.append(f"  the place is {self.member}, x being these numbers")
+            told.append(
+                f"  The proof is at {self.member}, x being these numbers, which are off by rounding."
+            )
         found = (
             f"VIOLATED at {where}"
             if self.found
@@ -339,7 +353,7 @@ def attack(
     simplest that is proved to be a counterexample is shown beside it.
 
     Raises ValueError if a number is out of range, a claim has no target, or a place is outside the hypotheses, which is
-    a mistake in `target.project`.
+    a mistake in `target.project`, or both sides have a function that balls lack.
     """
     checks.open_unit("alpha", alpha)
     target = what.target if isinstance(what, Claim) else what
@@ -347,7 +361,8 @@ def attack(
         raise ValueError(
             "the claim has no target; make it with proofs_check.inequality"
         )
-    names = (target.claim, target.form)
+    names = (target.claim, target.form or "printed")
+    _check_functions(target, draws.derive_key(seed, *names, "check"))
     reached = search(
         target, draws.derive_key(seed, *names, "search"), restarts=restarts, steps=steps
     )
@@ -369,13 +384,12 @@ def attack(
     proved = bool(refuted) and not any(
         evidence.facts.get("delta", 0) > 0 for evidence in verdicts[shown].evidence
     )
-    simple = (
-        _simplest(
-            target, _at(reached.params, index), draws.derive_key(seed, *names, "simple")
-        )
-        if proved
-        else None
-    )
+    simple = simple_verdict = None
+    if proved:
+        key = draws.derive_key(seed, *names, "simple")
+        simple = _simplest(target, _at(reached.params, index), key)
+    if simple is not None:
+        simple_verdict = recheck(target, simple, key, alpha=alpha)
     return Attack(
         target.claim,
         target.form,
@@ -391,9 +405,20 @@ def attack(
         seed=seed,
         alpha=alpha,
         simplest=simple,
+        simplest_verdict=simple_verdict,
         member=target.member,
         moves=target.moves,
     )
+
+
+def _check_functions(target: Target, key: jax.Array) -> None:
+    """Evaluate both sides in balls at a start, so that what balls lack is an error before the search and not after."""
+    if target.enclosed is None or not enclosures.available():
+        return
+    start = jax.jit(lambda key: target.project(target.start(key)))(key)
+    place = jax.tree.map(lambda leaf: _as_balls(_on_host(leaf)), start)
+    with contextlib.suppress(ArithmeticError):  # undecided at this one place
+        target.enclosed(place)
 
 
 def recheck(target: Target, params: Params, key: jax.Array, *, alpha: float) -> Verdict:
@@ -540,7 +565,13 @@ def _simplest(target: Target, params: Params, key: jax.Array) -> Params | None:
                 leaf[index] = simple
                 if before != simple and (before == 0 or not proved(best)):
                     leaf[index] = before
-    return place(best)
+    simplest = place(best)
+    if target.rounded is not None:
+        member = target.rounded(simplest)
+        values = jax.tree.leaves(member)
+        if proved([values[i] for i in floats]):
+            return member
+    return simplest
 
 
 def _as_balls(leaf: np.ndarray) -> np.ndarray:

@@ -77,17 +77,17 @@ def at_most(sides: Callable[[], tuple[Any, Any]], note: str = "") -> Enclosed:
     return _decide(sides, decided, ("<=", ">"), note)
 
 
-def relative(sides: Callable[[], tuple[Any, Any]]) -> tuple[float, float]:
-    """Return both sides over the larger of their magnitudes, to all digits of a float, with as many as that needs."""
+def rounded(sides: Callable[[], tuple[Any, Any]]) -> tuple[float, float]:
+    """Return both sides as floats, right to 1e-16 of the larger magnitude, with as many digits as that needs."""
     for bits in BITS:
         with precision(bits):
             left, right = map(ball, sides())
             larger = abs(left).max(abs(right))
             if larger == 0:
                 return 0.0, 0.0
-            pair = left / larger, right / larger
-            if all(x.is_finite() and float(x.rad()) < 1e-16 for x in pair):
-                return float(pair[0].mid()), float(pair[1].mid())
+            errors = [(x / larger).rad() for x in (left, right)]
+            if larger.is_finite() and all(float(error) < 1e-16 for error in errors):
+                return float(left.mid()), float(right.mid())
     raise ArithmeticError(
         f"the sides cannot be enclosed: {_short(left)} and {_short(right)}"
     )
@@ -370,6 +370,13 @@ def singular_values(matrix: Any) -> np.ndarray:
     )[::-1][: min(m, n)]
 
 
+class _Linalg(SimpleNamespace):
+    """What NumPy and JAX have in `linalg`, for arrays of balls."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"balls have no 'linalg.{name}'")
+
+
 class _Balls:
     """What NumPy and JAX have, for arrays of balls: a formula in a namespace `xp` is then a proof.
 
@@ -445,7 +452,7 @@ class _Balls:
     )
 
     def __init__(self) -> None:
-        self.linalg = SimpleNamespace(
+        self.linalg = _Linalg(
             eigvalsh=eigenvalues,
             svdvals=singular_values,
             norm=self._norm,
@@ -465,6 +472,12 @@ class _Balls:
     def einsum(self, formula: str, *arrays: Any) -> Any:
         return np.einsum(formula, *map(balls, arrays))
 
+    def functions(self) -> str:
+        """Return the names of all that there is."""
+        others = ("einsum", "max", "maximum", "min", "minimum", "pi")
+        names = sorted((*others, *self._COMPUTING, *self._SHAPING))
+        return ", ".join([*names, *(f"linalg.{name}" for name in vars(self.linalg))])
+
     def __getattr__(self, name: str) -> Any:
         if name in self._SHAPING:
             return getattr(np, name)
@@ -472,18 +485,7 @@ class _Balls:
             return lambda *given, **options: getattr(np, name)(
                 *map(balls, given), **options
             )
-        there = (
-            "einsum",
-            "linalg",
-            "max",
-            "maximum",
-            "min",
-            "minimum",
-            "pi",
-            *self._COMPUTING,
-            *self._SHAPING,
-        )
-        raise AttributeError(f"balls have no {name!r}; there are {', '.join(there)}")
+        raise AttributeError(f"balls have no {name!r}")
 
     def _norm(self, x: np.ndarray, ord: Any = None) -> Ball:
         if ord not in (None, "fro", 2):

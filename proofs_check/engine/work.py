@@ -29,6 +29,7 @@ from proofs_check.claim import (
 from proofs_check.engine import judge
 from proofs_check.engine.checkpoint import Checkpoint
 from proofs_check.engine.draws import Profile, Progress
+from proofs_check.engine.outlook import with_outlook
 from proofs_check.engine.programs import Kept
 from proofs_check.engine.result import ClaimResult, count_not_finite, rejected
 from proofs_check.engine.samples import Samples
@@ -253,7 +254,7 @@ class Work:
             form, samples, part.alpha, eps=_eps(), rule="sequential", look=part.look
         )
         if isinstance(form, Form) and not self._options.data:
-            part.verdict = enclosed(form, part.verdict)
+            part.verdict = with_outlook(form, enclosed(form, part.verdict))
         if not isinstance(form.statement, Tail):
             of_a_mean = isinstance(form.statement, Expectation | Rate)
             decidable = not of_a_mean or form.statement.limits or form.statement.moment
@@ -329,7 +330,7 @@ def parts_of(claim: Claim) -> list[tuple[str, Form | Control]]:
 def _named(claim: Claim, name: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         error.add_note(f"raised by claim {claim.id}, {name}")
         raise
 
@@ -383,6 +384,8 @@ def _result(
 
 
 def _expected(form: Form, verdict: Verdict, lenient: bool) -> bool:
+    if not form.expect:  # a statement of anyone's
+        return not count_not_finite(verdict)
     accepted = {form.expect} | (
         {"certified", "proved"} if form.expect == "consistent" else set()
     )

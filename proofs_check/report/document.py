@@ -4,6 +4,7 @@ The pages (`run_page`, `markdown`) are made from this document alone; `record` m
 keys are explained in docs/report_schema.md. Nothing here imports jax, so that reading a report is quick.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from proofs_check.report.text import is_number
 if TYPE_CHECKING:
     from proofs_check.claim import Claim
 
-SCHEMA = 5
+SCHEMA = 6
 TONES = dict.fromkeys(("identity", "certified", "calibrated", "proved"), "good")
 TONES |= {
     "consistent": "fine",
@@ -95,6 +96,18 @@ def rejections(controls: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, in
     return counts
 
 
+def headline(statuses: Sequence[str], wrong: str, *, own: bool) -> str:
+    """Return what is said first of a run: that all is as expected, or how many of one's own claims got which verdict.
+
+    `statuses` are the verdicts of the claims, and `wrong` says what is not as expected, "" if nothing is.
+    """
+    if not own:
+        return f"{len(statuses)} claim(s), {wrong or 'all as expected'}"
+    counts = [f"{n} {status}" for status, n in Counter(statuses).items()]
+    said = f"{len(statuses)} claim{'s' * (len(statuses) != 1)}: {', '.join(counts)}"
+    return f"{said}; {wrong}" if wrong else said
+
+
 def what_stopped(report: Mapping[str, Any]) -> str:
     """Return what a reader must know of a run that was stopped, "" for one that came to its end."""
     missing, open_ = _STOPPED.get(
@@ -159,7 +172,8 @@ _CLAIM = {
     "severity": str,
     "symbols": _is_glossary,
     "marginal": bool,
-    "outcome": frozenset({"true", "loose", "held", "false", "open"}),
+    "outcome": frozenset({"proved", "certified", "loose", "held", "false", "open"}),
+    "proof": str,
     **dict.fromkeys(("expected_printed", "expected_corrected"), str | None),
     "as_expected": bool,
     "notes": [str],
@@ -176,6 +190,7 @@ _REPORT = {
     "stopped": frozenset({"", *_STOPPED}),
     "as_expected": bool,
     "papers": dict,
+    "files": [str],
     "kinds": dict,
     "claims": [_CLAIM],
     "run": {"seconds": dict},

@@ -1,4 +1,4 @@
-"""Drawings of the room that claims have: of one claim at each of its settings, and of all claims of a paper."""
+"""Drawings of the slack that claims have: of one claim at each of its settings, and of all claims of a paper."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -84,9 +84,15 @@ def of_claim(
         for form, values in forms.items():
             if name in values:
                 parts.append(
-                    _value(form, values[name], f"{name}, as {form}", x, y + 25)
+                    _value(
+                        form,
+                        values[name],
+                        f"{name}, as {form}" if len(forms) > 1 else name,
+                        x,
+                        y + 25,
+                    )
                 )
-    told = f"{axis}, as {' and '.join(forms)}, at {len(rows)} settings on a log axis."
+    told = f"{axis}, at {len(rows)} settings on a log axis."
     head = tag("title", escaped(title), id=f"{ident}-t") + tag(
         "desc", escaped(told), id=f"{ident}-d"
     )
@@ -140,9 +146,9 @@ _STYLE = (
 def overview(
     paper: str, rows: Sequence[tuple[str, Mapping[str, Sequence[float]]]]
 ) -> str:
-    """Return a file of SVG: a line a claim, with a dot a setting on a log axis of the room that it has there.
+    """Return a file of SVG: a line a claim, with a dot a setting on a log axis of the slack there.
 
-    `rows` are the names of claims and their margins by form. Dots of one form are one path of strokes without length,
+    `rows` are the names of claims and their slacks by form. Dots of one form are one path of strokes without length,
     which keeps hundreds of them small, and settings at the same place are one dot.
     """
     line, gap, top, bottom, width = 8, 6, 46, 34, 720
@@ -151,7 +157,7 @@ def overview(
     count = sum(len(values) for _, forms in rows for values in forms.values())
     told = (
         f"{count} settings of {len(rows)} claims on a log axis, a dot each. 1, the dashed line, is the limit of a "
-        "claim, and to the right of it there is room."
+        "claim."
     )
     parts = [tag("style", _STYLE), tag("rect", width=width, height=height, fill="#fff")]
     for i, (name, (_, told_form)) in enumerate(FORMS.items()):
@@ -159,9 +165,7 @@ def overview(
             tag("path", kind=name, d=f"M{178 + 110 * i} 11h0"),
             text_at(told_form, 186 + 110 * i, 14),
         ]
-    parts.append(
-        text_at("1 is the limit of the claim, more is room", axis.stop, 14, "end")
-    )
+    parts.append(text_at("1 is the limit of the claim", axis.stop, 14, "end"))
     for x, words in axis.labels():
         stroke = (
             {"stroke": "#333", "stroke_dasharray": "4 3"}
@@ -176,7 +180,7 @@ def overview(
         ]
     parts.append(
         text_at(
-            "room at a setting (margin)",
+            "slack at a setting",
             (axis.start + axis.stop) / 2,
             height - 4,
             "middle",
@@ -192,7 +196,7 @@ def overview(
             y += line
         y += gap
     drawing = svg(
-        "room", f"{paper}: room at every setting", told, width, height, "room", parts
+        "slack", f"{paper}: slack at every setting", told, width, height, "slack", parts
     )
     attributes = (
         'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="9" '

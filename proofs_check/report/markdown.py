@@ -5,7 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proofs_check.report.commands import run_command
-from proofs_check.report.document import kinds_of, rejections, what_stopped
+from proofs_check.report.document import (
+    headline,
+    kinds_of,
+    rejections,
+    what_stopped,
+)
 from proofs_check.report.text import visible, words_and_formulas
 
 HEAD = (
@@ -24,13 +29,18 @@ def render(report: Mapping[str, Any]) -> str:
         for claim in report["claims"]
         if not claim["as_expected"]
     ]
-    head = f"not as expected: {', '.join(wrong)}" if wrong else "all as expected"
+    differing = f"not as expected: {', '.join(wrong)}" if wrong else ""
+    statuses = [
+        next((form["status"] for form in claim["forms"]), "not tried")
+        for claim in report["claims"]
+    ]
+    head = headline(statuses, differing, own=bool(report["files"]))
     command = visible(run_command(report))
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", command)), default=0))
     lines = [
         "# Verdicts of a run",
         "",
-        f"{len(report['claims'])} claim(s), {head}. Profile {cell(report['profile'])}, seed {report['seed']}, "
+        f"{head}. Profile {cell(report['profile'])}, seed {report['seed']}, "
         f"{cell(report['dtype'])}. A true statement is refuted with probability at most {report['family_alpha']} in "
         "the whole run, over all claims, settings and looks. A violation rate above the detectable one would have been "
         "refuted with probability 0.99.",
@@ -45,7 +55,12 @@ def render(report: Mapping[str, Any]) -> str:
         lines += ["", f"## {cell(paper)}", ""]
         if paper in report["papers"]:
             lines += [_line(report["papers"][paper]), ""]
-        lines.append(table(HEAD, [_claim(claim) for claim in claims]))
+        rows = [_claim(claim) for claim in claims]
+        head_of_table = list(HEAD)
+        if report["files"]:  # one form, which nobody printed
+            head_of_table[4:6] = ["verdict"]
+            rows = [[*cells[:5], *cells[6:]] for cells in rows]
+        lines.append(table(head_of_table, rows))
     return "\n".join([*lines, *_controls(report)]) + "\n"
 
 
@@ -81,7 +96,7 @@ def _claim(claim: Mapping[str, Any]) -> list[str]:
     return [
         f"`{_plain(claim['id'])}`",
         cell(claim["where"]),
-        tex(claim["statement"]),
+        tex(claim["statement"]) if claim["statement"] else "–",
         with_formulas(claim["hypotheses"]),
         *(verdict(forms.get(name)) for name in ("printed", "corrected")),
         _number(last["slack"]),

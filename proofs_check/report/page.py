@@ -60,7 +60,7 @@ def badge(
     )
     return (
         shown
-        if expected in (None, status)
+        if not expected or expected == status
         else shown + joined(' <span class="soft">(expected {})</span>', expected)
     )
 

@@ -10,6 +10,7 @@ from proofs_check.controls import KINDS
 from proofs_check.engine.documents import strict
 from proofs_check.engine.result import ClaimResult, rejected
 from proofs_check.report.document import PAPERS, SCHEMA, describe
+from proofs_check.report.text import without_links
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class About:
     `note` says what was done to the user's data. `rule` is "sequential" where trials stop as soon as the evidence
     decides, "fixed" where their numbers are fixed before the first one. `stopped` says why a run ended before its
     time: "interrupted" or "out of time"; it is empty where nothing stopped it. `flags` are the settings of JAX and XLA.
+    `files` are the names of the files of claims of one's own, which take the place of the papers.
     """
 
     profile: str
@@ -29,6 +31,7 @@ class About:
     rule: str = "sequential"
     stopped: str = ""
     flags: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
 
 def as_json(
@@ -52,6 +55,7 @@ def as_json(
         "family_alpha": about.family_alpha,
         "rule": about.rule,
         "flags": about.flags,
+        "files": about.files,
         "note": about.note,
         "complete": complete,
         "stopped": about.stopped,
@@ -79,6 +83,7 @@ def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
         **describe(result.claim),
         "hypotheses": result.claim.hypotheses,
         "outcome": _outcome(result),
+        "proof": without_links(result.claim.proof),
         "as_expected": result.as_expected,
         "notes": result.notes,
         "forms": [
@@ -117,12 +122,15 @@ def _outcome(result: ClaimResult) -> str:
         return "open"
     if verdict.status in ("refuted", "consistent"):
         return {"refuted": "false", "consistent": "held"}[verdict.status]
-    return "loose" if verdict.status == "vacuous" or verdict.slack > LOOSE else "true"
+    if verdict.status == "vacuous" or verdict.slack > LOOSE:
+        return "loose"
+    return "proved" if verdict.status == "proved" else "certified"
 
 
 def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:
     name = type(part.statement).__name__
-    margin_is, margin = _MARGINS.get(name, ("", None))
+    at_most = getattr(part.statement, "at_most", False)
+    margin_is, margin = _MARGINS.get("at most" if at_most else name, ("", None))
     margins = [
         math.nan if margin is None else margin({**verdict.facts, **e.facts})
         for e in verdict.evidence
@@ -197,8 +205,7 @@ def _expectation_margin(facts: Mapping[str, Any]) -> float:
     )
 
 
-# By class of statement: what the margin of a setting is, and how it follows from the facts. 1 is the limit of the
-# claim, and more is room.
+# By class of statement: what the slack at a setting is, and how it follows from the facts. 1 is the limit of the claim.
 _MARGINS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
     "Tail": (
         "bound over the (1 - delta)-quantile of what it bounds",
@@ -219,6 +226,7 @@ _MARGINS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
         "precision asked for over distance and half-width; half-width over distance where it is refuted",
         _expectation_margin,
     ),
+    "at most": ("number claimed over the mean", lambda f: f["slack"]),
     "Law": (
         "distance that would be refuted over distance found",
         lambda f: _over(f["resolution"], f["distance"]),

@@ -10,7 +10,13 @@ from markupsafe import Markup
 
 from proofs_check.report import margins
 from proofs_check.report.commands import claim_command, run_command
-from proofs_check.report.document import TONES, kinds_of, rejections, what_stopped
+from proofs_check.report.document import (
+    TONES,
+    headline,
+    kinds_of,
+    rejections,
+    what_stopped,
+)
 from proofs_check.report.formulas import formula
 from proofs_check.report.page import joined, page
 from proofs_check.report.text import (
@@ -68,7 +74,8 @@ def render(report: Json) -> str:
         formula=formula,
         readable=lambda text: readable(text, links),
         words=lambda text: _words(text, links),
-        room=_room,
+        slack=_slack,
+        headline=headline,
         drawing=_drawing,
         found=_found,
         command_of=lambda claim: claim_command(report, claim["id"]),
@@ -107,8 +114,8 @@ def _words(text: str, links: Mapping[str, Markup]) -> Markup:
     return Markup("").join(shown)
 
 
-def _room(form: Json) -> Markup:
-    """Return in words where a form has the least room and how much, "" where its evidence has no margins."""
+def _slack(form: Json) -> Markup:
+    """Return in words where a form has the least slack and how much, "" where its evidence has none."""
     margins = {e["setting"]: real(e["margin"]) for e in form["evidence"]}
     worst = form["worst_setting"]
     if (
@@ -119,7 +126,7 @@ def _room(form: Json) -> Markup:
         return Markup("")
     least, most = form["slack"], form["slack_largest"]
     told = joined(
-        "Worst setting: {}, where the room is {}",
+        "Worst setting: {}, where the slack is {}",
         readable(worst),
         signs(number(margins[worst])),
     )
@@ -130,11 +137,11 @@ def _room(form: Json) -> Markup:
             signs(number(least)),
             signs(number(most)),
         )
-    return told + joined(". Room is the {}; 1 is the limit.", signs(form["margin_is"]))
+    return told + joined(". Slack is the {}; 1 is the limit.", signs(form["margin_is"]))
 
 
 def _drawing(ident: str, claim: Json) -> Markup:
-    """Return one plot of a claim, with the margins of its forms, or the means of a rate, which has no margins."""
+    """Return one plot of a claim, with the slacks of its forms, or the means of a rate, which has none."""
     shown = [
         form
         for form in claim["forms"]
@@ -144,7 +151,7 @@ def _drawing(ident: str, claim: Json) -> Markup:
     shown = shown or [form for form in claim["forms"] if form["class"] == "Rate"]
     measures = dict.fromkeys(form["margin_is"].partition(";")[0] for form in shown)
     axis = (
-        "room: "
+        "slack: "
         + (
             next(iter(measures))
             if len(measures) == 1
@@ -167,7 +174,7 @@ def _drawing(ident: str, claim: Json) -> Markup:
     )
     left = count - drawing.count('class="halo"')
     more = joined(
-        '<p class="soft">The appendix has {} more, where there is more room.</p>', left
+        '<p class="soft">The appendix has {} more, where the slack is larger.</p>', left
     )
     return drawing + more * (left > 0) if drawing else drawing
 

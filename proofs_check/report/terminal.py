@@ -11,7 +11,7 @@ from proofs_check.claim import Verdict
 from proofs_check.engine.draws import Progress
 from proofs_check.engine.result import ClaimResult, rejected
 from proofs_check.report import console
-from proofs_check.report.document import TONES
+from proofs_check.report.document import TONES, headline
 from proofs_check.report.record import About
 
 COLUMNS = (
@@ -49,11 +49,16 @@ def terminal(
     a terminal.
     """
     file = sys.stdout if file is None else file
+    own = bool(about.files)
     rows = [row for result in results for row in _rows(result)]
-    lines = [line for result in results for line in _explanations(result)]
+    columns: tuple[str, ...] = COLUMNS
+    if own:  # one form, which nobody printed
+        columns = (*COLUMNS[:2], *COLUMNS[3:])
+        rows = [(*row[:2], *row[3:]) for row in rows]
+    lines = [line for result in results for line in _explanations(result, own=own)]
     closing = _closing(results, about)
     console.show(
-        COLUMNS, rows, [*lines, *([""] if lines else []), *closing],
+        columns, rows, [*lines, *([""] if lines else []), *closing],
         numeric=_NUMERIC, colours={"verdict": COLOURS}, file=file,
     )  # fmt: skip
 
@@ -167,7 +172,7 @@ def _rows(result: ClaimResult) -> list[tuple[str, ...]]:
             claim.where,
             name,
             verdict.status,
-            form.expect,
+            form.expect or "-",
             "-" if math.isnan(verdict.slack) else f"{verdict.slack:.3g}",
             str(_trials(verdict)),
             controls,
@@ -177,20 +182,16 @@ def _rows(result: ClaimResult) -> list[tuple[str, ...]]:
     ]
 
 
-def _explanations(result: ClaimResult) -> list[str]:
+def _explanations(result: ClaimResult, *, own: bool) -> list[str]:
     lines = []
+    asked = ["refuted", "vacuous", "not testable", *["consistent"] * own]
     for name, form, verdict in result.forms:
-        if name in result.unexpected or verdict.status in (
-            "refuted",
-            "vacuous",
-            "not testable",
-        ):
-            extra = (
-                f" (expected {form.expect})" if verdict.status != form.expect else ""
-            )
-            lines.append(
-                f"{result.claim.id} {name}, {verdict.status}{extra}: {verdict.because}"
-            )
+        if name in result.unexpected or verdict.status in asked:
+            extra = ""
+            if form.expect and verdict.status != form.expect:
+                extra = f" (expected {form.expect})"
+            named = result.claim.id if own else f"{result.claim.id} {name}"
+            lines.append(f"{named}, {verdict.status}{extra}: {verdict.because}")
     lines += [f"{result.claim.id}: {note}" for note in result.notes]
     if lines and result.claim.because:
         lines.append(f"{result.claim.id}: {result.claim.because}")
@@ -201,9 +202,13 @@ def _explanations(result: ClaimResult) -> list[str]:
 
 def _closing(results: Sequence[ClaimResult], about: About) -> list[str]:
     wrong = [result.claim.id for result in results if not result.as_expected]
-    head = "not as expected: " + ", ".join(wrong) if wrong else "all as expected"
+    differing = f"not as expected: {', '.join(wrong)}" if wrong else ""
+    statuses = [
+        next((verdict.status for _, _, verdict in result.forms), "not tried")
+        for result in results
+    ]
     lines = [
-        f"{len(results)} claim(s), {head}.",
+        f"{headline(statuses, differing, own=bool(about.files))}.",
         *_controls(results),
         f"A true statement is refuted with probability at most {about.family_alpha:g} in the whole run, over all "
         f"claims, settings and looks. Profile {about.profile}, seed {about.seed}, {about.dtype}.",

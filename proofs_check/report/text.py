@@ -74,6 +74,15 @@ def time_of(value: Any) -> str:
     )
 
 
+def without_links(text: str) -> str:
+    """Return the words of a text with references of MyST and links of Markdown."""
+    return re.sub(
+        r"\{ref\}`([^<`]*?) ?<[^>]*>`|\[([^]]*)\]\([^)]*\)",
+        lambda m: m[1] or m[2],
+        text,
+    )
+
+
 def words_and_formulas(text: str) -> list[tuple[str, bool]]:
     """Return text cut at its dollar signs: pieces, and whether a piece is a formula in TeX.
 

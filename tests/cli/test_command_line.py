@@ -167,7 +167,7 @@ def test_the_report_is_strict_json_and_equal_for_equal_runs(registry, tmp_path):
     assert first.pop("run") != second.pop("run")
     assert first == second
     assert (
-        first["schema"] == 5
+        first["schema"] == 6
         and first["complete"]
         and first["as_expected"]
         and first["dtype"] == "float64"

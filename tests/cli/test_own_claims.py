@@ -65,8 +65,30 @@ def test_the_example_is_short_and_runs_with_every_command(example, capsys):
     assert main(["report", "out"]) == 0
 
 
-def test_a_seed_a_choice_and_a_verdict_that_differs(example, capsys):
+def test_a_claim_of_ones_own_has_no_expectation_unless_one_is_given(example, capsys):
     example.write_text(example.read_text().replace(', expect="refuted"', ""))
+    words = ["--claims", "mine.py", "--no-cache"]
+    assert main([*words, "--output", "a"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 claims: 1 certified, 1 refuted." in printed
+    shown = "2 statements of 1 file were run: 1 certified at the settings that were run"
+    pages = [Path("a", name).read_text() for name in ("report.html", "report.md")]
+    assert shown in " ".join(pages[0].split())
+    for text in (printed, *pages):
+        text = text.lower()
+        assert "not as expected" not in text and "as printed" not in text
+        assert "true." not in text and "false as stated" not in text
+    found = report("a")["claims"]
+    assert [claim["outcome"] for claim in found] == ["certified", "false"]
+    assert [claim["statement"] for claim in found] == ["", ""]
+    options = ["--claims", "mine.py", "mine:squares", "--restarts", "2"]
+    assert main(["attack", *options]) == 0
+    assert "mine:squares: VIOLATED" in capsys.readouterr().out
+
+
+def test_a_seed_a_choice_and_a_verdict_that_differs(example, capsys):
+    changed = example.read_text().replace('expect="refuted"', 'expect="consistent"')
+    example.write_text(changed)
     assert main(["--claims", "mine.py", "--output", "a", "--no-cache"]) == 1
     words = ["--claims", "mine.py", "--claim", "mine:hoeff", "--no-cache"]
     seeds = []
@@ -101,6 +123,15 @@ def test_a_run_is_resumed_and_one_whose_file_has_changed_is_not(example, capsys)
 BROKEN = {
     "line 2: SyntaxError": "def claims(:\n".replace("def", "x = 1\ndef"),
     "line 3: ZeroDivisionError: division by zero": "def claims():\n    x = 1\n    return [1 / 0]\n",
+    "line 2: SystemExit: 0": "import sys\nsys.exit(0)\n",
+    "line 5: SystemExit: 0": HEAD.replace(
+        "    return", "    raise SystemExit(0)\n    return"
+    )
+    + "def claims():\n    return [statement('a:b', draw, 1.0, probability=1.0)]\n",
+    "line 7: SystemExit": HEAD + "bound = lambda n: exit()\ndef claims():\n"
+    "    return [statement('a:b', lambda key, n: draw(key), bound, probability=0.5, sizes=(2,))]\n",
+    "ValueError: the statistic does not depend on its key": HEAD
+    + "def claims():\n    return [statement('a:b', lambda key: 1.0, 2.0, probability=0.5)]\n",
     "has no function claims()": "x = 1\n",
     "must return claims, got int": "def claims():\n    return [1]\n",
     "must return claims, got nothing": "def claims():\n    return []\n",
@@ -119,6 +150,15 @@ def test_errors_in_a_file_are_one_line_that_names_its_line(said, example, capsys
     assert main(["--claims", "mine.py", "--output", "out", "--no-cache"]) == 2
     error = capsys.readouterr().err.strip()
     assert said in error and "mine.py" in error and len(error.splitlines()) == 1
+
+
+def test_an_attack_on_a_formula_that_balls_lack_names_its_line(example, capsys):
+    text = example.read_text().replace("xp.sum(x) ** 2", "xp.linalg.eigh(x)[0]")
+    example.write_text(text)
+    assert main(["attack", "--claims", "mine.py", "mine:squares"]) == 2
+    error = capsys.readouterr().err.strip()
+    assert "mine.py, line 20: ValueError: mine:squares: " in error
+    assert "'linalg.eigh'" in error and len(error.splitlines()) == 1
 
 
 def test_nothing_is_overwritten_and_a_file_that_is_not_there_is_said(example, capsys):

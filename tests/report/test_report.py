@@ -190,7 +190,7 @@ REAL = Claim(
 
 def test_a_real_run_is_what_the_schema_says(tmp_path):
     found = record.as_json(run([REAL], profile=QUICK, seed=3), ABOUT, run={})
-    assert document.find_fault(found) == "" and found["schema"] == 5
+    assert document.find_fault(found) == "" and found["schema"] == 6
     documents.write_json(tmp_path / "report.json", found)
     assert document.read(tmp_path / "report.json") == found
     printed, corrected = found["claims"][0]["forms"]
@@ -363,8 +363,8 @@ def test_the_page_says_what_a_reader_asks(pure):
         "jax 0",
     )
     told += (
-        "9 statements of 2 papers were run: 5 true, 4 held wherever tried.",
-        "Nothing contradicts any of them",
+        "9 statements of 2 papers were run: 5 certified at the settings that were run, 4 held wherever tried.",
+        "Nothing in this run contradicts any of them",
     )
     told += (
         "over all claims, settings and looks",
@@ -381,8 +381,8 @@ def test_the_page_says_what_a_reader_asks(pure):
         "mean of the statistic",
     )
     told += (
-        "Worst setting: size 1, where the room is 2",
-        "Room is the probability claimed over probability estimated",
+        "Worst setting: size 1, where the slack is 2",
+        "Slack is the probability claimed over probability estimated",
     )
     for part in told:
         assert part in shown, part
@@ -820,13 +820,13 @@ def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
     ("content", "message"),
     [
         (None, "holds no report.json"),
-        ('{"schema": 5, "cla', "is not JSON"),
+        ('{"schema": 6, "cla', "is not JSON"),
         ("[]", "no schema version"),
-        ('{"schema": 2}', "schema version '2', and this program reads version 5"),
-        ('{"schema": true}', "this program reads version 5"),
+        ('{"schema": 2}', "schema version '2', and this program reads version 6"),
+        ('{"schema": true}', "this program reads version 6"),
         (
-            '{"schema": 5}',
-            "is not a report of schema version 5: report.profile is missing",
+            '{"schema": 6}',
+            "is not a report of schema version 6: report.profile is missing",
         ),
         (lambda r: r["claims"][2].pop("forms"), "report.claims[2].forms is missing"),
         (
@@ -883,4 +883,4 @@ def test_what_is_not_as_expected_is_explained_and_what_is_well_is_not():
         "toy:1 printed, consistent (expected certified): a reason",
         "toy:1: NOT AS EXPECTED",
     ]
-    assert terminal._explanations(result) == said
+    assert terminal._explanations(result, own=False) == said

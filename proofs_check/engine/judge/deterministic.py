@@ -102,10 +102,15 @@ def inequality(case: Case) -> Verdict:
     evidence: list[Evidence] = []
     for setting, sample in case.pairs():
         left, right = sample.T
-        rounding = case.statement.tolerance * case.eps * np.maximum(1, np.abs(right))
+        unit = np.maximum(1, np.abs(right))
+        if case.statement.relative:
+            unit = np.maximum(np.abs(left), np.abs(right))
+        rounding = case.statement.tolerance * case.eps * unit
         within = left <= right + rounding  # NaN is not
         with np.errstate(divide="ignore", invalid="ignore"):
-            excess = np.where(within, 0, np.nan_to_num(left - right, nan=math.inf))
+            scale = unit if case.statement.relative else 1.0
+            excess = (left - right) / scale
+            excess = np.where(within, 0, np.nan_to_num(excess, nan=math.inf))
             ratios = (right / left)[left > rounding]
         worst = int(np.argmax(excess))
         facts = {
@@ -126,7 +131,7 @@ def inequality(case: Case) -> Verdict:
         because = f"{f['left']:.6g} where at most {f['right']:.6g} is claimed, at {furthest.setting}"
         extra = {"settings_refuted": len(wrong), "worst_setting": furthest.setting}
         return case.verdict("refuted", because, evidence, **extra)
-    because = (
-        f"it holds at all {sum(e.trials for e in evidence)} inputs that were tried"
-    )
+    count = sum(e.trials for e in evidence)
+    tried = "the one input" if count == 1 else f"all {count} inputs"
+    because = f"it holds at {tried} that {'was' if count == 1 else 'were'} tried"
     return case.verdict("consistent", because, evidence)

@@ -93,10 +93,22 @@ def expectation(case: Case) -> Verdict:
     if at_most:
         because = f"the mean lies between {f['lower']:.6g} and {f['upper']:.6g} at {worst.setting}, claimed is at most "
         because += f"{f['target']:.6g}"
-    if not (case.statement.limits or case.statement.moment):
-        because += " (no range or variance is proved, so draws decide nothing)"
     status = "refuted" if wrong else "certified" if inside else "consistent"
+    if status == "consistent":
+        because += _why_open(case)
     return case.verdict(status, because, evidence, worst_setting=worst.setting)
+
+
+def _why_open(case: Case) -> str:
+    """Return what was not told of a statistic and keeps its mean open, "" if draws can decide."""
+    statement = case.statement
+    if not (statement.limits or statement.moment):
+        return " (no range or variance is proved, so draws decide nothing)"
+    if statement.limits and any(
+        math.isinf(statement.limits(setting)[1]) for setting in case.settings
+    ):
+        return " (no upper limit was given, so draws can only show that a mean is too large)"
+    return ""
 
 
 def rate(case: Case) -> Verdict:
@@ -155,6 +167,8 @@ def rate(case: Case) -> Verdict:
         f"mean over size^{case.statement.exponent:.4g} varies by a factor from {_factor(least)} to {_factor(most)}, "
         f"claimed is at most {_factor(allowed)}; the slope is {slope:.4g}"
     )
+    if status == "consistent":
+        because += _why_open(case)
     return case.verdict(
         status,
         because,

@@ -99,6 +99,7 @@ def tail(case: Case) -> Verdict:
     """Return the verdict on a tail bound."""
     level = case.level
     evidence: list[Evidence] = []
+    constants: set[str] = set()
     for setting, raw in case.pairs():
         value, delta = checked_bound(case.statement.bound, setting)
         facts: dict[str, Any] = {
@@ -126,7 +127,10 @@ def tail(case: Case) -> Verdict:
             quantile = upper_quantile(sample, 1 - delta)
             facts |= counted(violations, sample.size, delta, level, case.rule)
             facts |= {"quantile": quantile, "not_finite": count_not_finite(sample)}
-            facts |= {"slack": math.nan if constant(sample) else ratio(value, quantile)}
+            if constant(sample):
+                constants.add(setting.name)
+            else:
+                facts["slack"] = ratio(value, quantile)
         evidence.append(Evidence(setting.name, sample.size, facts))
 
     empty = sum(e.facts["says_nothing"] for e in evidence)
@@ -168,6 +172,11 @@ def tail(case: Case) -> Verdict:
         f"{f['delta']:.3g}; as many trials could certify {f['certifiable']:.3g} and would refute a rate of "
         f"{f['detectable']:.3g}"
     )
+    if f["delta"] == 0 and worst.setting in constants:
+        because = (
+            f"none of {worst.trials} trials exceeds the bound at {worst.setting}, and all of them gave one and the "
+            "same value, so they show no more than one trial"
+        )
     extra = {
         "certifiable": f["certifiable"],
         "detectable": f["detectable"],
