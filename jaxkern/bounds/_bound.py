@@ -7,7 +7,8 @@ import dataclasses
 import functools
 import inspect
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, ParamSpec
 
@@ -55,6 +56,22 @@ _VECTORS = frozenset({"squared_distances", "pairs", "farthest"})
 _SIZES = frozenset({"n", "d", "sketch_size"})
 """Arguments that count something, beside those whose names begin with `num_`."""
 
+_OF_AN_OPERATOR = (
+    (("op_norm",), ("hs_norm",)),
+    (("op_norm",), ("trace",)),
+    (("hs_norm",), ("trace",)),
+    (("hs_norm", "hs_norm"), ("op_norm", "trace")),
+    (("trace",), ("kappa",)),
+    (("op_norm", "op_norm", "op_norm"), ("trace3",)),
+    (("trace3",), ("op_norm", "op_norm", "trace")),
+    (("op_norm3",), ("trace3",)),
+    (("eigenvalue",), ("op_norm",)),
+    (("energy",), ("op_norm", "op_norm", "op_norm")),
+)
+"""Products of arguments, the first at most the second for every kernel: S <= h <= sqrt(S tr), S <= tr <= kappa and
+S^3 <= tr3 <= S^2 tr, an eigenvalue is at most S, and <f, Sigma^3 f> at most S^3 for a unit f. Only bounds of
+kpotufe2020 have two of these arguments together."""
+
 _P = ParamSpec("_P")
 
 
@@ -63,7 +80,8 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
 
     Python raises where a float divides by zero, leaves the range, or has no real root. There the bound is computed by
     the rules of IEEE, as it is for arrays; `valid` then says whether it means anything. It does not where the value,
-    the probability or an argument is not a number, or less than one thing is counted, whatever the hypotheses say.
+    the probability or an argument is not a number, or less than one thing is counted, or no kernel has the quantities
+    that were passed together (`consistent`), whatever the hypotheses say.
     """
     defaults = {
         name: parameter.default
@@ -147,6 +165,9 @@ def _judged(bound: Bound, given: dict[str, Any]) -> Bound:
         for k, v in given.items()
         if not (v is None or isinstance(v, bool)) and jnp.shape(v) in shapes
     }
+    possible = consistent(given).values()
+    valid = functools.reduce(operator.and_, possible, bound.valid)
+    bound = dataclasses.replace(bound, valid=valid)
     numbers = [bound.value, bound.probability, *arguments.values()]
     sizes = [
         v for name, v in arguments.items() if name in _SIZES or name.startswith("num_")
@@ -161,6 +182,37 @@ def _judged(bound: Bound, given: dict[str, Any]) -> Bound:
     return dataclasses.replace(
         bound, valid=functools.reduce(jnp.logical_and, tests, bound.valid)
     )
+
+
+def consistent(quantities: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whether each inequality that every kernel meets holds, by its words, such as "trace <= kappa".
+
+    Only inequalities between the given quantities are returned. They hold up to 1e-9, or the rounding of float32.
+    """
+    known = {
+        name: float(value) if checks.is_static(value) else value
+        for name, value in quantities.items()
+        if value is not None
+    }
+    holds = {}
+    for smaller, larger in _OF_AN_OPERATOR:
+        names = smaller + larger
+        if known.keys() >= set(names):
+            rounding = max(_rounding(quantities[name]) for name in names)
+            left = math.prod(known[name] for name in smaller)
+            right = math.prod(known[name] for name in larger)
+            is_smaller = left <= right * (1 + rounding)
+            words = f"{' * '.join(smaller)} <= {' * '.join(larger)}"
+            holds[words] = is_smaller & (known[smaller[0]] >= 0)
+    return holds
+
+
+def _rounding(value: Any) -> float:
+    """Return the relative error that a quantity of this dtype may have."""
+    dtype = getattr(value, "dtype", np.dtype(float))
+    if not jnp.issubdtype(dtype, jnp.floating):
+        return 1e-9
+    return max(1e-9, 128 * float(jnp.finfo(dtype).eps))
 
 
 def surely(value: Any, valid: Any, source: str) -> Bound:

@@ -36,7 +36,7 @@ def frequent_directions(
 
     Returns
     -------
-    Bound, deterministic, valid for 0 <= k < h; as printed for 0 <= k < l (the paper allows k = l) and even l.
+    Bound, deterministic, valid for whole k in [0, h); as printed in [0, l) (the paper allows k = l) and even l.
 
     Source: ghashami2016, Lemma 3.2; claim ghashami2016:lem3.2.
     """
@@ -58,7 +58,7 @@ def frequent_directions_rowwise(
 
     Returns
     -------
-    Bound, deterministic, valid for 0 <= k < l.
+    Bound, deterministic, valid for whole k in [0, l).
 
     Source: ghashami2016, Lemma 3.2, for the algorithm that its proof cites; claim ghashami2016:lem3.2.
     """
@@ -81,7 +81,7 @@ def frequent_directions_buffered(
 
     Returns
     -------
-    Bound, deterministic, valid for 0 <= k <= l.
+    Bound, deterministic, valid for whole k in [0, l].
 
     Source: Theorem D of docs/theory/ghashami2016.md; claim jaxkern:frequent-directions.
     """
@@ -265,14 +265,16 @@ def best_rank(
 
     Returns
     -------
-    Bound, deterministic, valid for k >= 0.
+    Bound, deterministic, valid for whole k >= 0.
 
     Source: ghashami2016, Lemma 3.5; Theorem F of docs/theory/ghashami2016.md; claim ghashami2016:lem3.5.
     """
     constant = 1.0 if as_printed else math.sqrt(5.0)
     value = tail + constant * xp.sqrt(rank) * spectral
     return surely(
-        value, rank >= 0, "ghashami2016, Lemma 3.5" + note_of(as_printed, "corrected")
+        value,
+        _whole(rank) & (tail >= 0) & (spectral >= 0),
+        "ghashami2016, Lemma 3.5" + note_of(as_printed, "corrected"),
     )
 
 
@@ -293,7 +295,7 @@ def nystrom_best_rank(*, num_landmarks: Real, rank: Real, tau: Real) -> Bound:
     Source: Theorem H of docs/theory/ghashami2016.md; claim jaxkern:nystrom-best-rank.
     """
     value = 2 * (1 + xp.sqrt(tau)) / xp.sqrt(num_landmarks)
-    valid = (tau >= 0) & (rank >= 1) & (rank <= num_landmarks)
+    valid = (tau >= 0) & _whole(rank) & (rank >= 1) & (rank <= num_landmarks)
     return Bound(value, 1 - xp.exp(-tau), valid, "jaxkern, Theorem H of ghashami2016")
 
 
@@ -330,7 +332,7 @@ def nystrom_coherence(
         2 * coherence * rank * (xp.log(rank) + tau) * (1 - 1e-12)
     )  # room for a size computed from it
     enough = (num_landmarks * eps**2 >= least) & (num_landmarks <= num_points)
-    valid = enough & (eps > 0) & (eps < 1) & (rank >= 1)
+    valid = enough & (eps > 0) & (eps < 1) & _whole(rank) & (rank >= 1)
     return Bound(
         value, 1 - xp.exp(-tau), valid, "ghashami2016, Section 1.1 (coherence)"
     )
@@ -400,14 +402,19 @@ def pivoted_cholesky_mean(
     Source: Chen, Epperly, Tropp and Webber (2025); Theorem J of docs/theory/ghashami2016.md; claim
     jaxkern:pivoted-cholesky.
     """
-    valid = (num_landmarks >= rank / eps - rank * xp.log(eps * tail)) & (rank >= 1)
-    valid = valid & (eps > 0) & (tail > 0) & (tail <= 1)
+    valid = num_landmarks >= rank / eps - rank * xp.log(eps * tail)
+    valid = valid & _whole(rank) & (rank >= 1) & (eps > 0) & (tail > 0) & (tail <= 1)
     return surely((1 + eps) * tail, valid, "jaxkern, Theorem J of ghashami2016")
 
 
 def _half(sketch_size: Real) -> Any:
     """Return the number of the singular value at which Algorithm 1 shrinks, floor(l / 2)."""
     return xp.floor(sketch_size / 2)
+
+
+def _whole(rank: Real) -> Any:
+    """Return whether a rank is a whole number that is at least 0."""
+    return (rank >= 0) & (xp.floor(rank) == rank)
 
 
 def _even(bound: Bound, sketch_size: Real, half: Real) -> Bound:
@@ -418,5 +425,5 @@ def _even(bound: Bound, sketch_size: Real, half: Real) -> Bound:
 
 def _shrunk(residual_energy: Real, rows: Real, rank: Real, source: str) -> Bound:
     """Return residual_energy / (rows - rank), valid for 0 <= rank < rows."""
-    valid = (rank >= 0) & (rank < rows)
+    valid = _whole(rank) & (rank < rows) & (residual_energy >= 0)
     return surely(residual_energy / xp.maximum(rows - rank, 1e-30), valid, source)

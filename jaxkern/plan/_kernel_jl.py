@@ -10,6 +10,7 @@ import scipy  # its parts load when they are used first
 
 from jaxkern import checks
 from jaxkern.bounds import Bound, sketching
+from jaxkern.bounds._bound import consistent
 from jaxkern.plan._plan import (
     LARGEST,
     Plan,
@@ -47,7 +48,7 @@ def kernel_jl(
     delta : failure probability, in (0, 1).
     num_functions : number of functions.
     kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), |Sigma|_op, tr Sigma, tr Sigma^3, |Sigma|_HS; all or none.
-    num_landmarks : n, where it is given. By default the n with the least n * num_features.
+    num_landmarks : n, where it is given. By default that of about the least n * num_features, within .1 %.
     centered : plan the centred sketch, with the five quantities of the centred features K_x - E K_X; for finitely many
         functions it takes as many rows as the other.
 
@@ -58,7 +59,8 @@ def kernel_jl(
     Raises
     ------
     ValueError
-        If both or none of the two sets are given, or no d suffices for num_landmarks.
+        If both or none of the two sets are given, if no kernel has the population quantities, such as a trace larger
+        than kappa, or if no d suffices for num_landmarks.
 
     Notes
     -----
@@ -96,9 +98,15 @@ def kernel_jl(
             f"{missing[0]} must be given: pass num_functions, or all of {', '.join(population)}; "
             f"got {', '.join(given) or 'none of them'}"
         )
-    quantities = {
-        name: float(static_positive(name, value)) for name, value in population.items()
-    }
+    numbers = {name: static_positive(name, value) for name, value in population.items()}
+    quantities = {name: float(value) for name, value in numbers.items()}
+    for words, holds in consistent(numbers).items():
+        if not holds:
+            listed = ", ".join(f"{name}={x:g}" for name, x in quantities.items())
+            raise ValueError(
+                f"{words} must hold, as it does for every kernel, got {listed}; "
+                "pass the norms of the covariance operator, those of K / n for a sample"
+            )
     statements = _statements(delta, quantities, centered)
     if num_landmarks is not None:
         n = checks.count("num_landmarks", num_landmarks)
@@ -127,8 +135,19 @@ def kernel_jl(
         raise ValueError(
             f"eps must be larger: no statement reaches eps={eps:g} with fewer than 2^53 landmarks"
         )
-    n, size, bound = min(found, key=lambda plan: plan[0] * plan[1])
+    _, size, _ = min(found, key=lambda plan: plan[0] * plan[1])
+    # As n was found for a share of eps, fewer landmarks may do with as many features.
+    enough = [
+        functools.partial(_with_features, holds, eps, size) for holds in statements
+    ]
+    n, bound = smallest(enough, delta)
     return Plan(bound.source, bound.probability, num_features=size, num_landmarks=n)
+
+
+def _with_features(
+    holds: Callable[[float, int, int], Bound], eps: float, d: int, n: int
+) -> Bound:
+    return holds(eps, n, d)
 
 
 def _functions(eps: float, count: int, size: int) -> Bound:

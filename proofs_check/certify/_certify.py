@@ -19,6 +19,7 @@ from proofs_check.certify._distance import Distance
 from proofs_check.certify._document import Results, document_of
 from proofs_check.certify._entries import cheapest
 from proofs_check.certify._facts import facts
+from proofs_check.certify._keys import keys_of
 from proofs_check.certify._maps import families, limited
 from proofs_check.certify._model import LARGEST_SAMPLE, Goal
 from proofs_check.certify._open import from_array
@@ -116,16 +117,13 @@ def certify(
         else from_array(X, labels=labels, standardize=standardize)
     )
     clone = jax.random.clone
-    key_scale, key_facts, key_trials, key_detail = jax.random.split(
-        jax.random.fold_in(clone(key), 1), 4
-    )
-    key_split, key_columns = jax.random.split(jax.random.fold_in(clone(key), 2))
+    keys = keys_of(key)
     held = None
     if request.goal == "prediction":
         table, held = _prediction.split(
             clone(key), table
         )  # from here on the table is that of the training rows
-    lengthscale, source = _lengthscale(key_scale, table, request.lengthscale)
+    lengthscale, source = _lengthscale(keys.scale, table, request.lengthscale)
     kernel = KERNELS[request.kernel](lengthscale)
     if held is not None:
         scale, shown = (lengthscale, source), (started, command, opened)
@@ -135,13 +133,18 @@ def certify(
     goal = _goal(request, kernel, table)
     known = families(table.rows, table.dim, request.eps)
     trials, rounding, remark = trials_for(
-        key_trials, table, kernel, goal, request, Clock(LOOKING * limit)
+        keys.trials, table, kernel, goal, request, Clock(LOOKING * limit)
     )
     tell(
         f"{table.rows:,} rows, {table.dim:,} columns, lengthscale {lengthscale:.4g}; what the theorems need to know"
     )
     data = facts(
-        key_facts, table, kernel, lengthscale, dtype=trials.dtype, seconds=FACTS * limit
+        keys.facts,
+        table,
+        kernel,
+        lengthscale,
+        dtype=trials.dtype,
+        seconds=FACTS * limit,
     )
     demanded = demands(data, request, rounding)
     last = max(LAST * limit, min(LEAST_LAST, limit / 4))
@@ -160,16 +163,18 @@ def certify(
     best = cheapest(certified, table.dim) if certified else None
     affords = Clock(clock.left / found.pace)  # in reference seconds
     detail = (
-        {} if best is None else _detail(trials, best, clone(key), key_detail, affords)
+        {} if best is None else _detail(trials, best, clone(key), keys.detail, affords)
     )
     measure = (
         2
         * _work.trial(goal.name, known["nystrom"], 1, min(table.rows, 4_000), table.dim)
         < affords.left
     )
-    compared = comparison(key_columns, trials, best, measure)
+    compared = comparison(keys.columns, trials, best, measure)
     split = (
-        held_out(key_split, trials, best, request) if affords.left > HELD_OUT else {}
+        held_out(keys.held_out, trials, best, request)
+        if affords.left > HELD_OUT
+        else {}
     )
     results = Results(
         request=request, key=key, trials=trials, rounding=rounding, facts=data, families=known, demands=demanded,

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import jax
@@ -324,32 +325,34 @@ def guarantee(
 ) -> str:
     """Return what the certificate promises, in a few sentences."""
     goal, dtype = trials.goal.name, trials.dtype
-    over = f"With probability at least {1 - request.delta:g} over the draw of the map"
+    least = _complement(request.delta)
+    over = f"With probability at least {least} over the draw of the map"
     fixed = is_deterministic(trials, entry)
     if fixed:
         over = "All rows are landmarks and nothing is drawn, so that the map is deterministic"
     units = ", standardised in float64" if trials.table.standardized else ""
     promise = (
-        f"the error is at most {request.eps:g}. The error is {trials.goal.words}, against the kernel of the rows as "
+        f"the error is at most {request.eps}. The error is {trials.goal.words}, against the kernel of the rows as "
         f"they were read{units}; what {dtype} rounds of them and of the map is part of it."
     )
-    drawn = f"Shown by fresh draws, with confidence {request.confidence:g}."
+    drawn = f"Shown by fresh draws, with confidence {request.confidence}."
     if entry.basis in ("worst case", "this data"):
         kind = ", for every table of this kind" if entry.basis == "worst case" else ""
         share = rounding_share(rounding, goal, entry.family.name)
         promise += (
-            f" Rounding may take {share:.2g} of it, and the rest is by a theorem{kind}."
+            f" Rounding may take {_at_most(share, 2)} of it, and the rest is by a theorem{kind}."
             if share
             else ""
         )
-        close = f" Pairs at a kernel distance below {rounding.closest:.2g} are left out: it may change them more."
-        promise += close if rounding.closest else ""
+        if rounding.closest:
+            closest = _at_most(rounding.closest, 2)
+            promise += f" Pairs at a kernel distance below {closest} are left out: it may change them more."
         assert entry.demand is not None
         return f"{over}{': for' if fixed else ', for'} all rows of this table, {promise} Source: {entry.demand.source}."
     if entry.sample is None:
         return f"{over}{': for' if fixed else ', for'} all rows of this table, {promise} {drawn}"
     over = (
-        f"{over}. With probability at least {1 - request.delta:g} over the draw"
+        f"{over}. With probability at least {least} over the draw"
         if fixed
         else f"{over} and"
     )
@@ -359,12 +362,30 @@ def guarantee(
     )
     if goal != "distance":
         return text + "."
-    # Half as many independent pairs: none of them is bad with probability (1 - q)^(s / 2), q the share of bad pairs.
-    share = -math.expm1(math.log(MISSED) / (entry.sample // 2))
+    # A sample holds half as many independent pairs. With a share q of bad pairs none of these is bad with probability
+    # (1 - p)^(s / 2). Here p = q (1 - 1 / N), as a pair of draws with replacement is one row twice with probability
+    # 1 / N, and that has no error. All are rounded to the side on which the sentence is true.
+    drawn_share = -math.expm1(math.log(MISSED) / (entry.sample // 2))
+    share = min(drawn_share / (1 - 1 / trials.table.rows), 1.0)
+    over_the_map = _complement(float(_at_most(request.delta / (1 - MISSED), 4)))
     return (
-        f"{text}: with probability at least {1 - request.delta / (1 - MISSED):.4g} over the map alone, at most "
-        f"{100 * share:.2g} % of all pairs are off by more."
+        f"{text}: with probability at least {over_the_map} over the map alone, at most "
+        f"{_at_most(100 * share, 3)} % of all pairs are off by more."
     )
+
+
+def _at_most(value: float, digits: int) -> str:
+    """Return a positive number in decimal digits, rounded up."""
+    exact = Decimal(str(value))
+    last = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(last, ROUND_CEILING)):.{digits}g}"
+
+
+def _complement(delta: float) -> str:
+    """Return 1 - delta in all its decimals, as rounding might say more than is known, such as 1."""
+    if delta < 1e-6:
+        return f"1 - {delta}"
+    return str(Decimal(1) - Decimal(str(delta)))
 
 
 def reasons(

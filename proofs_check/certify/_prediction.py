@@ -25,6 +25,7 @@ from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._clock import Clock
 from proofs_check.certify._document import Results, document_of, seed_of
 from proofs_check.certify._entries import Entry
+from proofs_check.certify._keys import keys_of
 from proofs_check.certify._maps import LANDMARKS_A_FEATURE, families, limited
 from proofs_check.certify._model import EXACT, Facts, Family
 from proofs_check.certify._plan import Found
@@ -72,7 +73,7 @@ def split(key: Any, table: Table) -> tuple[Table, Table]:
         raise ValueError(
             f"the goal prediction needs at least 20 rows, got {table.rows}"
         )
-    words = np.asarray(jax.random.key_data(jax.random.fold_in(key, 3))).ravel().tolist()
+    words = np.asarray(jax.random.key_data(keys_of(key).rows)).ravel().tolist()
     order = np.random.default_rng(words).permutation(table.rows)
     count = min(int(TRAINED * table.rows), MOST_TRAINED)
     train, held = (
@@ -329,6 +330,11 @@ def certificate(
             f"of at most {request.eps:g}: {goal.words}. Limits are those of {held.rows:,} rows that nothing was fitted "
             f"or chosen on, and hold for all {len(every) + 1} methods at once."
         )
+        if copies := table.duplicate_rows:
+            document["guarantee"] += (
+                f" {copies:,} rows equal an earlier one. If the table was made by copying rows, its rows are not "
+                "independent: copies of training rows are among the rows held out, and their losses are too small."
+            )
     return Certificate(document, trials, best, key)
 
 
@@ -403,7 +409,7 @@ class _Methods:
     def exact(self) -> tuple[np.ndarray, float | None]:
         """Fit the exact method, in float64 whatever the maps are in."""
         key, count = (
-            jax.random.fold_in(jax.random.clone(self.key), 5),
+            keys_of(self.key).exact,
             min(len(self.points), LANDMARKS),
         )
         sizes = {

@@ -7,7 +7,9 @@ a time that grows with the square of its rows, by a clock that nothing else move
 import dataclasses
 import errno
 import math
+import re
 import types
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +31,6 @@ from proofs_check.certify import (
 from proofs_check.certify._certify import _goal
 from proofs_check.certify._clock import Clock
 from proofs_check.certify._document import (
-    MISSED,
     guarantee,
     lines_of_python,
     reasons,
@@ -418,11 +419,27 @@ def test_a_guarantee_says_what_it_rests_on():
     assert promised(entry("a", 10, sample=1000), "spectral").endswith(
         "weaker than a guarantee for all rows."
     )
-    # 500 independent pairs all are good with probability (1 - q)^500 = 1/100 at q = 0.917 %.
-    share = 100 * (1 - MISSED ** (1 / 500))
-    assert promised(entry("a", 10, sample=1000)).endswith(
-        f"at most {share:.2g} % of all pairs are off by more."
+
+
+@pytest.mark.parametrize("rows", [3, 300])
+@pytest.mark.parametrize("sample", [1000, 8192])
+@pytest.mark.parametrize("delta", [0.05, 0.01, 1e-7])
+def test_a_guarantee_for_samples_is_rounded_to_the_safe_side(rows, sample, delta):
+    asked = types.SimpleNamespace(name="distance", words="a number")
+    trials = _trials.Trials(None, from_array(np.eye(rows)), None, asked, "float32")
+    request = dataclasses.replace(REQUEST, delta=delta)
+    text = guarantee(request, trials, entry("a", 10, sample=sample))
+    said = re.findall(r"at least (?:1 - )?(\S+) over the (?:draw|map)", text)
+    over_both, over_the_map = (
+        Fraction(number) if "e-" in number else 1 - Fraction(number) for number in said
     )
+    assert over_both == Fraction(str(delta))
+    assert 1 <= over_the_map / (Fraction(delta) / Fraction(99, 100)) < 1.001
+    # A pair of draws from N rows is a bad pair with probability q (1 - 1 / N); sample / 2 of them are independent.
+    share = Fraction(re.search(r"at most (\S+) % of all pairs", text)[1]) / 100
+    bad = float(share * (1 - Fraction(1, rows)))
+    missed = math.exp(sample // 2 * math.log1p(-bad))
+    assert 0.0095 < missed <= 0.01
 
 
 def test_reasons_compare_times_features_and_what_is_certified():

@@ -92,7 +92,7 @@ def row(made, name, features=None):
 
 def test_a_wave_needs_a_map_and_no_linear_model_will_do(tmp_path):
     X, y = wave(NUMBERS)
-    made = found(X, y, maps=["nystrom"], features_at_most=32)
+    made = found(X, y, seed=4, maps=["nystrom"], features_at_most=32)
     assert made.map == "nystrom" and made.num_features == 32
     assert (
         made.prediction["numeric"]
@@ -291,3 +291,10 @@ def test_recommended_maps_predict_as_well_as_the_exact_method_on_rows_never_seen
             )
             excesses.append(loss - exact)
     assert len(excesses) >= 10 and sum(excess > eps for excess in excesses) <= 1
+
+
+def test_the_guarantee_says_that_rows_are_copies():
+    X, y = wave(NUMBERS // 2)
+    made = found(np.repeat(X, 2, axis=0), np.repeat(y, 2), maps=["nystrom"])
+    assert "500 rows equal an earlier one." in made.guarantee
+    assert "copies of training rows are among the rows held out" in made.guarantee

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import math
 
+import jax
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -13,6 +14,7 @@ from proofs_check.certify import _attempts, _search
 from proofs_check.certify._attempts import attempt, plan_of
 from proofs_check.certify._draws import SEARCH, Draws, OutOfTime
 from proofs_check.certify._errors import median_interval, quantiles
+from proofs_check.certify._keys import keys_of
 from proofs_check.certify._model import Probe
 from proofs_check.certify._search import grid, search
 from proofs_check.engine import limits, sequential, stopping
@@ -493,3 +495,13 @@ def test_quantiles_are_errors_and_failures_without_one_are_large():
     assert quantiles(probe([2.0])) == (2, 2, 2)
     assert quantiles(probe([1.0, math.nan, 2.0])) == (1, 2, math.inf)
     assert all(math.isnan(point) for point in quantiles(probe([])))
+
+
+def test_no_use_of_the_key_has_a_key_that_another_one_splits_off():
+    """`jax.random.split(key, n)[i]` is `fold_in(key, i)`: the map's keys and their own subkeys are of that kind."""
+    key = jax.random.key(3)
+    uses = [*keys_of(key), *jax.random.split(key, 64)]
+    key_map = jax.random.split(key)[1]
+    uses += [*jax.random.split(key_map, 64), *jax.random.split(uses[2], 64)]
+    words = {tuple(jax.random.key_data(use).tolist()) for use in uses}
+    assert len(words) == len(uses)

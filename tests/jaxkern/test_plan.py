@@ -214,6 +214,15 @@ def test_kernel_jl_for_all_functions_inverts_theorems_e_and_f(landmarks, centere
         assert not any(holds(m, int(0.99 * n * d / m)) for m in others)
 
 
+def test_kernel_jl_takes_no_landmark_too_many():
+    """Five equal eigenvalues at eps = .9: shares of eps alone would give 4,210 landmarks."""
+    equal = dict(kappa=1.0, op_norm=0.2, trace=1.0, trace3=0.04, hs_norm=0.2**0.5)
+    found = plan.kernel_jl(0.9, 0.05, **equal)
+    less = found.num_landmarks - 1
+    fewer = plan.kernel_jl(0.9, 0.05, **equal, num_landmarks=less)
+    assert fewer.num_features > found.num_features
+
+
 @pytest.mark.parametrize("eps", [0.02, 0.1, 0.5])
 def test_nystrom_is_planned_by_theorem_g(eps):
     found = plan.nystrom(eps, 0.01)
@@ -386,6 +395,14 @@ def test_targets_outside_zero_and_one_are_refused_by_name(delta):
         ),
         (lambda: plan.kernel_jl(0.1, 0.1, num_functions=0), "num_functions"),
         (lambda: plan.kernel_jl(0.1, 0.1, **{**POPULATION, "trace": -1.0}), "trace"),
+        (
+            lambda: plan.kernel_jl(0.9, 0.1, **POPULATION | {"kappa": 0.9}),
+            "trace <= kappa must hold.*trace=1, .*norms of the covariance operator",
+        ),
+        (
+            lambda: plan.kernel_jl(0.9, 0.1, **POPULATION | {"trace3": 0.1}),
+            "op_norm .* op_norm <= trace3",
+        ),
         (
             lambda: plan.kernel_jl(
                 0.1, 0.1, **{**POPULATION, "trace": jax.numpy.ones(2)}

@@ -2,6 +2,7 @@
 
 A row is `name | arguments | value | failure probability | hypotheses`; "same" is what stands there in the row above. An
 edge is in force, or to be left out where the sign has no equals sign, or known to rounding only where it has a tilde.
+Ranks are whole numbers: they are tried one beside an edge, other numbers 1e-9 beside it.
 """
 
 import inspect
@@ -72,7 +73,8 @@ def wrong_edges(bound, words, edges):
     for word, sign, edge in (
         edges_of(edges, vars(math)) if isinstance(edges, str) else edges
     ):
-        outward = (1 if sign[0] == "<" else -1) * STEP * max(abs(edge), 1)
+        step = 1 if word == "rank" else STEP * max(abs(edge), 1)
+        outward = step if sign[0] == "<" else -step
         tried = [
             (edge + outward, False),
             (edge - outward, True),
@@ -522,22 +524,25 @@ truncation printed | same | sqrt(24) * 0.3 | 0 | same
 truncation_eigengap | spectral=0.2, eigenvalue=3, next_eigenvalue=0.4, rank=2, num_clusters=5 |
     sqrt(4 * (3 / 2.4 * 0.2) ** 2 + 3 * 0.36) | 0 | eigenvalue > 0.6; spectral >= 0; rank <= 5; rank >= 1
 kmeans_step | GAMMAS, error=0.1, kmeans_factor=2.25 | 4 * 2.5**2 * 0.01 / 4 | 0 |
-    gamma_tilde2 >~ 0.25; gamma_tilde2 <= 4
+    gamma_tilde2 >~ 0.25; gamma_tilde2 <= 4; kmeans_factor >= 1
 kmeans_step printed | same | 4 * 3.25**2 * 0.01 / 4 | 0 | gamma_tilde2 >~ 0.4225; gamma_tilde2 <= 4
-misclassification | MODEL | clustering(8, 1.5, 4) | exp(-2.89) | t >= 0; gamma2 > 0; gamma_tilde2 >~ 4 * value
-misclassification printed | same | clustering(4, 1.5, 4) | exp(-2.89) | t >= 0; gamma2 > 0; gamma_tilde2 >~ 4 * value
-misclassification_population | POPULATION | population(8, 1200) | 45 * exp(-6.25) | t >= 0; gamma_tilde2 >~ 4 * value
+misclassification | MODEL | clustering(8, 1.5, 4) | exp(-2.89) |
+    t >= 0; gamma2 >= 1.3; gamma_tilde2 >~ 4 * value; kmeans_factor >= 1
+misclassification printed | same | clustering(4, 1.5, 4) | exp(-2.89) |
+    t >= 0; gamma2 >= 1.3; gamma_tilde2 >~ 4 * value; kmeans_factor >= 1
+misclassification_population | POPULATION | population(8, 1200) | 45 * exp(-6.25) |
+    t >= 0; gamma_tilde2 >~ 4 * value; kmeans_factor >= 1; min_share <= 1
 misclassification_population printed | same | population(4, 1) | 45 * exp(-6.25) |
     t >= 0; gamma_tilde2 >~ 2 * population(4, 0) / (1 - 25 * EXTRA)
 misclassification_operator | OPERATOR, kmeans_factor=1.44 |
     4 * 2.2**2 * 15 / 4 * (0.006 * (sqrt(2 + 2 / 400) + sqrt(2) * 3.4 / 20) + 0.03) ** 2 | exp(-2.89) |
-    t >= 0; gamma2 > 0; gamma_tilde2 >~ 4 * value
+    t >= 0; gamma2 >= 1.3; gamma_tilde2 >~ 4 * value; kmeans_factor >= 1
 misclassification_operator_distance | OPERATOR, truncation_factor=8 |
     16 * 24 / 4 * (0.006 * (sqrt(2 - 2 / 400) + 3.4 / 20) + 0.03) ** 2 | exp(-2.89) |
-    t >= 0; gamma2 > 0; gamma_tilde2 >~ 4 * value
+    t >= 0; gamma2 >= 1.3; gamma_tilde2 >~ 4 * value; kmeans_factor >= 1
 misclassification_operator_inner_product | EUCLIDEAN, kmeans_factor=1.44 |
     4 * 2.2**2 * 15 / 4e5 * ((0.25 * (8 * 8 + 64) + 0.5 * 2 * 30 * (8 + 2)) / 25 + 0.3) ** 2 | 3 * exp(-4.5) |
-    u >= 0; gamma2 > 0; gamma_tilde2 >~ 4e5 * value; scale > 0
+    u >= 0; gamma2 >= 9e4; gamma_tilde2 >~ 4e5 * value; kmeans_factor >= 1; truncation_factor >= 5; scale > 0
 sphere_moment | u=3, dim=10 | exp(0.45) | 0 | dim >= 1; u <~ sqrt(600 * 20)
 sphere_moment printed | same | exp(0.225) | 0 | dim >= 1; u <~ sqrt(600 * 40)
 isotropic_block_mean | SPHERES, psi=1.1 | UU * 1.1 | 0 | dim >= 1
@@ -579,7 +584,7 @@ SPECTRUM |= {
     "rank": 1.8,
 }
 SPECTRUM |= {
-    "energy": 0.3,
+    "energy": 0.2,
     "squared_diameter": 0.4,
     "squared_distance": 2.5,
     "n": 10**6,
@@ -589,7 +594,8 @@ SPECTRUM |= {
 SETTINGS = (
     {},
     {"op_norm": 1.7, "trace": 4.0, "trace3": 6.0, "hs_norm": 2.0, "kappa": 5.0},
-    {"op_norm": 0.1, "trace": 4.0, "trace3": 0.002, "hs_norm": 0.4, "op_norm3": 0.001},
+    {"op_norm": 0.1, "trace": 1.2, "trace3": 0.002, "hs_norm": 0.3, "eigenvalue": 0.1}
+    | {"op_norm3": 0.001, "energy": 0.001},
     {"tau": 0.3, "d": 1, "n": 7},
 )
 

@@ -28,7 +28,7 @@ def truncation(
     source = "amini2021, (41)" + note_of(as_printed, "sharper")
     return surely(
         xp.sqrt((8.0 if as_printed else 5.0) * num_clusters) * spectral,
-        num_clusters >= 1,
+        (num_clusters >= 1) & (spectral >= 0),
         source,
     )
 
@@ -71,7 +71,7 @@ def truncation_eigengap(
         & (spectral >= 0)
         & (next_eigenvalue >= 0)
     )
-    valid = valid & (rank >= 1) & (rank <= num_clusters)
+    valid = valid & (rank >= 1) & (rank <= num_clusters) & (xp.floor(rank) == rank)
     return surely(value, valid, "jaxkern, Theorem F of amini2021")
 
 
@@ -103,6 +103,7 @@ def kmeans_step(
     """
     cost = _kmeans_constant(kmeans_factor, as_printed) * error**2
     valid = (cost < gamma_tilde2) & (gamma_tilde2 <= gamma2)
+    valid = valid & (kmeans_factor >= 1) & (error >= 0)
     source = "amini2021, proof of Theorem 3, k-means" + note_of(as_printed, "sharper")
     return surely(cost / gamma2, valid, source)
 
@@ -149,7 +150,7 @@ def misclassification(
     return Bound(
         cost / gamma2,
         1 - xp.exp(-(t**2)),
-        (t >= 0) & _separated(cost, gamma2, gamma_tilde2),
+        (t >= 0) & (kmeans_factor >= 1) & _separated(cost, gamma2, gamma_tilde2),
         source,
     )
 
@@ -195,16 +196,16 @@ def misclassification_population(
     theorem = constant * 16 * num_clusters * (spread + vbar2) / gamma2
     extra = 18 * bound**2 * t / xp.sqrt(min_share * num_points) / gamma2
     probability = 1 - 5 * num_clusters**2 * xp.exp(-(t**2))
+    possible = (t >= 0) & (kmeans_factor >= 1) & (min_share > 0) & (min_share <= 1)
     if as_printed:
         least = (1 - constant * extra) * gamma_tilde2
-        valid = (
-            (t >= 0) & _separated(theorem * gamma2, gamma2, least) & (gamma_tilde2 > 0)
-        )
+        separated = _separated(theorem * gamma2, gamma2, least)
+        valid = possible & separated & (gamma_tilde2 > 0)
         return Bound(
             2 * theorem + extra, probability, valid, "amini2021, Corollary 1 (printed)"
         )
     value = 2 * theorem + 16 * num_clusters * constant * extra
-    valid = (t >= 0) & _separated(value * gamma2, gamma2, gamma_tilde2)
+    valid = possible & _separated(value * gamma2, gamma2, gamma_tilde2)
     return Bound(value, probability, valid, "amini2021, Corollary 1 (corrected)")
 
 
@@ -236,7 +237,7 @@ def misclassification_operator(
     mean_gap : a bound of |E K - K*| / n: `BlockParameters.mean_gap` with off_diagonal=True, or the norm itself.
     lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
     num_clusters, num_points, t, kmeans_factor : as in `misclassification`.
-    truncation_factor : 5, or the paper's 8.
+    truncation_factor : 5, or the paper's 8; at least 5.
 
     Returns
     -------
@@ -382,6 +383,7 @@ def _operator(
     """Return the bound that follows from one of |K - K*| / n."""
     cost = _kmeans_constant(kmeans, False) * factor * clusters * spectral.value**2
     valid = spectral.valid & _separated(cost, gamma2, gamma_tilde2)
+    valid = valid & (kmeans >= 1) & (factor >= 5)
     return Bound(cost / gamma2, spectral.probability, valid, spectral.source)
 
 
@@ -391,4 +393,5 @@ def _kmeans_constant(kmeans_factor: Real, as_printed: bool) -> Any:
 
 def _separated(cost: Real, gamma2: Real, gamma_tilde2: Real) -> Any:
     """Return whether the clusters are far enough apart for every cluster to keep a well-placed point."""
-    return (gamma2 > 0) & (gamma_tilde2 > 0) & (cost <= gamma_tilde2)
+    ordered = (gamma_tilde2 > 0) & (gamma_tilde2 <= gamma2)
+    return ordered & (cost <= gamma_tilde2)

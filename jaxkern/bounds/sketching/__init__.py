@@ -3,6 +3,10 @@
 S = |Sigma|_op, and the effective ranks are s = tr Sigma / S and s3 = tr Sigma^3 / S^3. The paper leaves the constant of
 its d-term open. Here it has the value `KOLTCHINSKII_LOUNICI_TRACE` = 3.51, proved in docs/theory/kpotufe2020.md
 (Theorem A there), where the corrections are derived too.
+
+A bound is not valid for quantities that no kernel has together. They must meet S <= |Sigma|_HS <= sqrt(S tr Sigma),
+S <= tr Sigma <= kappa and S^3 <= tr Sigma^3 <= S^2 tr Sigma, up to 1e-9 (1.5e-5 for float32). To mix the norms of K
+with those of K / n violates them.
 """
 
 from jaxkern.bounds.sketching._covariance import (

@@ -15,6 +15,9 @@ KOLTCHINSKII_LOUNICI_TRACE = 3.51
 KOLTCHINSKII_LOUNICI_LOWER = 3.505
 """No smaller universal constant works: P(chi2_n / n >= 1 + u) > exp(-n) for u - log(1 + u) < 2 and n large."""
 
+_LEAST_RANK = 2 / math.pi * (1 - 1e-9)
+"""No Gaussian law has a smaller effective rank: E |X| >= E |<X, u>| = sqrt(2 |Sigma| / pi) for the leading u."""
+
 
 @formula
 def gaussian_covariance(
@@ -35,12 +38,12 @@ def gaussian_covariance(
 
     Returns
     -------
-    Bound with probability 1 - exp(-tau), valid for tau >= 1 and n >= max(r, tau).
+    Bound with probability 1 - exp(-tau), valid for tau >= 1, n >= max(r, tau) and r >= 2 / pi.
 
     Source: kpotufe2020, Theorem C.1, with its constant made explicit; claim kpotufe2020:thmC.1.
     """
     value = constant * op_norm * (xp.sqrt(rank) + xp.sqrt(tau)) / xp.sqrt(n)
-    valid = (tau >= 1) & (n >= xp.maximum(rank, tau))
+    valid = (tau >= 1) & (n >= xp.maximum(rank, tau)) & (rank >= _LEAST_RANK)
     return fails(value, 1, tau, valid, "kpotufe2020, Theorem C.1")
 
 

@@ -186,7 +186,7 @@ def relative_separation(
     norms = relative_norms(num_functions=num_pairs, d=d, tau=tau)
     u, room = norms.value, squared_distance - 4 * epsilon * kappa
     value = (1 + u) / (1 - u) * (op_norm / eigenvalue) ** 3 * squared_diameter / room
-    valid = norms.valid & (u < 1) & (room > 0)
+    valid = norms.valid & (u < 1) & (room > 0) & (op_norm <= kappa * (1 + 1e-9))
     return Bound(
         value,
         norms.probability,

@@ -26,6 +26,43 @@ def test_a_failure_probability_above_one_is_not_valid(name):
         assert tau == 0 or not found.value > 0 or logarithm
 
 
+IMPOSSIBLE = {
+    "trace": {"kappa": 0.999},
+    "op_norm": {"hs_norm": 0.599},
+    "op_norm, trace": {"hs_norm": 0.775},  # sqrt(0.6 * 1)
+    "op_norm, kappa": {"op_norm": 1.31, "trace": 1.31},
+    "op_norm, trace3": {"trace3": 0.2159},
+    "trace, op_norm": {"trace3": 0.3601},
+    "op_norm3": {"trace3": 0.2159},
+    "op_norm, eigenvalue": {"eigenvalue": 0.601},
+    "kappa, energy": {"energy": 0.2161},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_quantities_that_no_kernel_has_are_not_valid(name):
+    bound, words, *_ = CASES[name]
+    words = words | {size: 10**9 for size in ("n", "d") if size in words}
+    for names, changes in IMPOSSIBLE.items():
+        if words.keys() >= {*names.split(", "), *changes}:
+            found = bound(**words | changes)
+            assert found.valid is False, (names, found)
+
+
+@pytest.mark.parametrize(("dtype", "rounding"), [("float32", 1e-6), ("float64", 1e-10)])
+def test_quantities_of_one_point_are_valid_up_to_rounding(x64, dtype, rounding):
+    """All of them are equal there, and a sum may round to either side."""
+    names = "kappa", "op_norm", "trace", "trace3", "hs_norm"
+    for sign in (-1, 1):
+        words = {name: np.ones(3, dtype) for name in names}
+        words["trace"] += np.asarray(sign * rounding, dtype)
+        found = sketching.inner_products_every_n(**words, n=100, d=100, tau=2.0)
+        assert found.valid.all()
+        words["trace"] += np.asarray(sign * 1e-4, dtype)
+        found = sketching.inner_products_every_n(**words, n=100, d=100, tau=2.0)
+        assert not found.valid.any()
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "hypotheses"),
     [
@@ -48,8 +85,8 @@ def test_a_failure_probability_above_one_is_not_valid(name):
         ("inner_products printed", {"trace3": 1.0, "tau": 1.0}, "n >= 6272"),
         (
             "weak_difference printed",
-            {"kappa": 64.0, "op_norm": 64.0, "trace": 4.0, "tau": 1.0},
-            "n >= 4",
+            {"kappa": 64.0, "op_norm": 64.0, "trace": 64.0, "tau": 1.0},
+            "n >= 64",
         ),
     ],
 )

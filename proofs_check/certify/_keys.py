@@ -1,0 +1,29 @@
+"""The keys of a certificate: what each random part is drawn by, apart from the map."""
+
+from typing import Any, NamedTuple
+
+import jax
+
+FIRST = 2**31
+"""The least number that is folded in. `jax.random.split(key, n)[i]` is `jax.random.fold_in(key, i)`, so that a smaller
+number could be a key that splitting gave to the map, whose subkeys would then be drawn by twice."""
+
+
+class Keys(NamedTuple):
+    """One key for each use: `rows` splits off the rows held out, `exact` chooses landmarks for the exact method."""
+
+    scale: Any
+    facts: Any
+    trials: Any
+    detail: Any
+    held_out: Any
+    columns: Any
+    rows: Any
+    exact: Any
+
+
+def keys_of(key: Any) -> Keys:
+    """Return the keys of all uses of the caller's key but the map, which is drawn by the key itself."""
+    key = jax.random.clone(key)
+    uses = range(len(Keys._fields))
+    return Keys(*(jax.random.fold_in(key, FIRST + use) for use in uses))
