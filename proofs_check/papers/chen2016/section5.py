@@ -339,7 +339,8 @@ def _steps() -> Check:
     def sides(key: jax.Array, setting: Setting, factor: float = 1.0) -> list[Any]:
         """Return the sides of (9) and (10), with the errors of (6) and (8), at pairs of points of a sphere."""
         rng, r = rng_of(key), setting.numbers["r"]
-        w, pairs = rng.standard_normal((40, 3)), rng.standard_normal((100, 2, 3))
+        w = rng.standard_normal((40, 3))
+        pairs = rng.standard_normal((1000, 2, 3))
         pairs[:, 1] = pairs[:, 0] + 0.1 * pairs[:, 1]
         phases = r * pairs / np.linalg.norm(pairs, axis=2, keepdims=True) @ w.T
         first, second = np.mean(4 * np.sin(phases / 2) ** 2, axis=2).T / (
@@ -362,7 +363,7 @@ def _steps() -> Check:
 def _far_differences() -> Check:
     @parametrized(Inequality)
     def worst(key: jax.Array, setting: Setting, gap: float = 1.0) -> list[Any]:
-        """Return the largest error over 1 <= |Delta| <= 30, and that of a net plus what lies between, of 10 draws."""
+        """Return the largest error over 1 <= |Delta| <= 30, and that of a net plus what lies between, of 30 draws."""
 
         def error(w: np.ndarray, r: np.ndarray) -> float:
             images = np.mean(4 * np.sin(np.outer(r, w) / 2) ** 2, axis=1)
@@ -371,7 +372,7 @@ def _far_differences() -> Check:
             )
 
         spacing, pairs = setting.numbers["spacing"], []
-        for w in rng_of(key).standard_normal((10, 50)):
+        for w in rng_of(key).standard_normal((30, 50)):
             inner, slope = (
                 error(w, np.arange(1, 30 + spacing, spacing)),
                 1 + math.sqrt(np.mean(w**2)),
