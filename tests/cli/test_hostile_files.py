@@ -26,7 +26,7 @@ from support.pages import Page
 
 import jaxkern.io
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import _files, open_table
+from proofs_check.certify import _text, open_table
 from proofs_check.cli.command import main
 from proofs_check.engine import checkpoint, documents, files, reading
 from proofs_check.report import certificate as certificate_page
@@ -378,17 +378,17 @@ def test_what_could_not_be_read_again_is_not_saved(tmp_path, monkeypatch):
 
 
 def test_rows_have_an_end_and_text_is_not_shown_as_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "_BLOCK", 1000)
+    monkeypatch.setattr(_text, "_BLOCK", 1000)
     path = tmp_path / "x.csv"
     for content in (
         "a,b\n1,2\n" + ',"\n"' * 2000,
-        "1,2\n" + "3," * 2000,
-        f"1,2\n3,{EVIL[:5]}x\n4,5\n",
+        "a,b\n" + "3," * 2000,
+        f"a,b\n3,{EVIL[:5]}x\n4,5\n6,7\n",
     ):
         write(path, content)
         words = "x.csv" if "\x1b" in content else "is longer than 1,000 bytes"
         one_line(lambda: open_table(path), reading.DataError, words)
-    write(path, "1,2\n" * 1000 + "2,1\n")  # many lines are no long row
+    write(path, "a,b\n" + "1,2\n" * 1000 + "2,1\n")  # many lines are no long row
     assert open_table(path).rows == 1001
 
 
@@ -446,7 +446,7 @@ def test_lists_are_not_unrolled(tmp_path, parquet):
 
     path = tmp_path / "x.parquet"
     parquet.write_table(arrow.table({"l": [[1.0], [2.0, 3.0]], "c": [1.0, 2.0]}), path)
-    assert open_table(path).left_out == {"l": "holds no number"}
+    assert "list<" in open_table(path).left_out["l"]
     one_line(
         lambda: open_table(path, labels="l"),
         reading.DataError,
