@@ -17,7 +17,7 @@ LARGEST_WHOLE = 2**53
 FEW = 20
 """Text of at most so many different values may be categories."""
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
-_ODD = r"^[+-]?\d[\d.,']* ?%$|^[+-]?[\d.']*,[\d.,']*$"  # 5% or 1,234
+_ODD = r"^[+-]?\d[\d.,']* ?%$|^[+-]?[\d.']*,[\d.,']*([eE][+-]?\d+)?$"  # 5% or 1,234
 _TRUTHS = (["false", "true"], ["no", "yes"])
 
 
@@ -115,7 +115,10 @@ def _text(dictionary: Any, codes: np.ndarray, decimal: str, missing: Any) -> Col
     import pyarrow as arrow
     import pyarrow.compute as compute
 
-    words = dictionary.cast(arrow.string())
+    try:
+        words = dictionary.cast(arrow.large_string())
+    except arrow.ArrowNotImplementedError:  # such as intervals
+        words = arrow.array(map(str, dictionary.to_pylist()), arrow.large_string())
     text, is_missing = _trimmed(words, missing)
     times = np.bincount(codes[codes >= 0], minlength=len(words))
     present = ~_mask(is_missing) & (times > 0)
@@ -135,7 +138,9 @@ def _text(dictionary: Any, codes: np.ndarray, decimal: str, missing: Any) -> Col
         numbers = np.append(numbers, np.nan)[codes]
         return Column(numbers, rounded=_beyond(numbers) and _holds_long(text))
     for pair in _TRUTHS:
-        values = compute.index_in(compute.utf8_lower(text), arrow.array(pair))
+        values = compute.index_in(
+            compute.utf8_lower(text), arrow.array(pair, text.type)
+        )
         if sorted(set(values.to_numpy(zero_copy_only=False)[present])) == [0, 1]:
             numbers = np.append(_numbers(values), np.nan)
             numbers[:-1][~present] = np.nan
@@ -150,8 +155,8 @@ def _text(dictionary: Any, codes: np.ndarray, decimal: str, missing: Any) -> Col
         return Column(
             fault=f"holds {times[others].sum():,} cells of text among {total:,}, such as '{example(others)}'"
         )
-    few = len({word.as_py() for word in text.filter(arrow.array(present))[: FEW + 1]})
-    return Column(reason=f"text, such as '{example(present)}'", categories=few <= FEW)
+    few = np.count_nonzero(present) <= FEW
+    return Column(reason=f"text, such as '{example(present)}'", categories=bool(few))
 
 
 def _trimmed(words: Any, missing: Any) -> tuple[Any, Any]:

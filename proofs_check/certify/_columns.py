@@ -61,6 +61,10 @@ class Wanted:
     exclude: Sequence[str] = ()
     keep: Sequence[str] = ()
     rows: int | None = None
+    separator: str | None = None
+    header: str | None = None
+    decimal: str = "."
+    missing_words: Sequence[str] = ()
 
 
 def select(
@@ -271,26 +275,16 @@ def classified(
     """
     words = [cell.strip() for cell in cells]
     missing = {"", *(word.lower() for word in missing_words)}
-    values: list[Any] = [_class(word) for word in words]
-    if all(
-        isinstance(value, int | float)
-        for word, value in zip(words, values, strict=True)
-        if word.lower() not in missing | MISSING
-    ):
-        missing |= MISSING
-    else:
-        values = list(words)
-    gone = [
-        word.lower() in missing
-        or (isinstance(value, float) and not math.isfinite(value))
-        for word, value in zip(words, values, strict=True)
-    ]
-    present = {value for value, lost in zip(values, gone, strict=True) if not lost}
-    distinct = sorted(present)
+    present = {word: word for word in words if word.lower() not in missing}
+    numbers: dict[str, Any] = {
+        word: _class(word) for word in present if word.lower() not in MISSING
+    }
+    values: dict[str, Any] = present
+    if not any(isinstance(number, str) for number in numbers.values()):
+        values = {word: n for word, n in numbers.items() if math.isfinite(n)}
+    distinct = sorted(set(values.values()))
     order = {value: i for i, value in enumerate(distinct)}
-    index = [
-        -1 if lost else order[value] for value, lost in zip(values, gone, strict=True)
-    ]
+    index = [order[values[word]] if word in values else -1 for word in words]
     odd = [word for word in distinct if str(word).lower() in MISSING]
     notes = [
         f"The label '{word}' is taken for a class (--missing-words {word}: for a missing label)."

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from proofs_check.certify import _text
-from proofs_check.certify._cells import Column, column_of, distinct, is_text
+from proofs_check.certify._cells import column_of, distinct, is_text
 from proofs_check.certify._columns import (
     Columns,
     Wanted,
@@ -25,12 +25,10 @@ from proofs_check.certify._columns import (
     select,
     shortened,
 )
-from proofs_check.certify._text import Format
 from proofs_check.engine.reading import (
     NO_NUMBERS,
     DataError,
     check_matrix,
-    check_unpacked,
     is_npz,
     look,
     map_npy,
@@ -49,7 +47,7 @@ _OLDEST_ARROW = 16
 
 
 def read_columns(
-    path: str | Path, wanted: Wanted, form: Format, *, until: float = math.inf
+    path: str | Path, wanted: Wanted, *, until: float = math.inf
 ) -> Columns:
     """Return columns of a file. The arguments are those of `open_table`.
 
@@ -64,13 +62,13 @@ def read_columns(
         kinds[".gz"] = ".csv.gz"
     kinds[".parquet"] = ".parquet"
     with reading(path, kinds):
-        form.check(_text.is_text(path), where)
+        _text.check(wanted, path)
         if path.suffix.lower() == ".parquet":
             with _arrow(where, ".parquet"):
                 return _parquet_columns(path, wanted, until)
         if path.suffix.lower() not in (".npy", ".npz"):
             with _arrow(where, path.suffix), _text.open_text(path) as file:
-                return _text_columns(path, file, wanted, form, until)
+                return _text_columns(path, file, wanted, until)
         with path.open("rb") as file:
             if is_npz(file):
                 return _npz_columns(path, file, wanted)
@@ -123,11 +121,9 @@ def _arrow(where: str, what: str) -> Iterator[None]:
         ) from None
 
 
-def _text_columns(
-    path: Path, file: BinaryIO, wanted: Wanted, form: Format, until: float
-) -> Columns:
+def _text_columns(path: Path, file: BinaryIO, wanted: Wanted, until: float) -> Columns:
     where = place(path)
-    head = _text.read_head(path, file, form)
+    head = _text.read_head(path, file, wanted)
 
     def read(columns: Sequence[int]) -> tuple[Any, tuple[str, ...]]:
         batches = _text.batches(path, file, head, columns)
@@ -138,7 +134,7 @@ def _text_columns(
         count = len(table)
         return table, (f"Only the first {count:,} rows are used.",) if more else ()
 
-    return _from_arrow(where, head.names, read, wanted, form, head.notes)
+    return _from_arrow(where, head.names, read, wanted, head.notes)
 
 
 def _parquet_columns(path: Path, wanted: Wanted, until: float) -> Columns:
@@ -156,17 +152,10 @@ def _parquet_columns(path: Path, wanted: Wanted, until: float) -> Columns:
     choice = choose(where, names, wanted)
     total = metadata.num_rows
     count = total if wanted.rows is None else min(wanted.rows, total)
-    declared = sum(
-        metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)
-    )
-    numbers = 8 * count * len(choice.chosen)
-    check_unpacked(where, max(declared, numbers), path.stat().st_size, in_parts=True)
-    _check_size(where, numbers)
-    others = {
-        i: plain(field.type)
-        for i, field in enumerate(schema)
-        if arrow.types.is_nested(field.type)
-    }
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    declared = sum(group.total_byte_size for group in groups)
+    if wanted.rows is None:
+        _check_size(where, max(declared, 8 * count * len(choice.chosen)))
     # Text stays in dictionaries: a long one that all rows share would otherwise be copied for every row.
     texts = [field.name for field in schema if is_text(field.type)]
 
@@ -175,7 +164,9 @@ def _parquet_columns(path: Path, wanted: Wanted, until: float) -> Columns:
         chosen = [names[i] for i in columns]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             batches = (
-                batch.select(chosen).rename_columns([str(i) for i in columns])
+                arrow.RecordBatch.from_arrays(
+                    [batch[name] for name in chosen], [str(i) for i in columns]
+                )
                 for batch in file.iter_batches(batch_size=size, columns=chosen)
             )
             table, _ = _collected(where, batches, wanted.rows, until)
@@ -185,7 +176,7 @@ def _parquet_columns(path: Path, wanted: Wanted, until: float) -> Columns:
             )
         return table, shortened(wanted.rows, total)
 
-    return _from_arrow(where, names, read, wanted, Format(), others=others)
+    return _from_arrow(where, names, read, wanted)
 
 
 def read_frame(where: str, frame: Any, wanted: Wanted) -> Columns:
@@ -212,7 +203,7 @@ def read_frame(where: str, frame: Any, wanted: Wanted) -> Columns:
             table = arrow.table({str(i): column(i) for i in columns})
             return table, shortened(wanted.rows, len(held))
 
-        return _from_arrow(where, [str(name) for name in names], read, wanted, Format())
+        return _from_arrow(where, [str(name) for name in names], read, wanted)
 
 
 def _from_arrow(
@@ -220,25 +211,17 @@ def _from_arrow(
     names: Sequence[str],
     read: Callable[[Sequence[int]], tuple[Any, tuple[str, ...]]],
     wanted: Wanted,
-    form: Format,
     notes: tuple[str, ...] = (),
-    others: dict[int, str] | None = None,
 ) -> Columns:
     """Return columns of a table of Arrow.
 
-    `read` takes numbers of columns, and returns these columns, whose names are the numbers as text, and notes. `others`
-    are columns that are not to be read, and what they hold.
+    `read` takes numbers of columns, and returns these columns, whose names are the numbers as text, and notes.
     """
-    others = others or {}
+    import pyarrow as arrow
+
     choice = choose(where, names, wanted)
     label = choice.label
-    if label in others:
-        raise DataError(
-            f"{where}: the labels {choice.names[label]!r} are {others[label]}, not one a row"
-        )
-    numbers = {*choice.chosen, *(() if label is None else (label,))} - set(others)
-    if not numbers:
-        raise DataError(f"{where}: no column holds numbers")
+    numbers = {*choice.chosen, *(() if label is None else (label,))}
     table, more_notes = read(sorted(numbers))
     if not len(table):
         raise DataError(f"{where}: {NO_NUMBERS}")
@@ -246,9 +229,7 @@ def _from_arrow(
     check_matrix(where, array.dtype, array.shape)
     cells = []
     for position, i in enumerate(choice.chosen):
-        column = Column(reason=others.get(i, ""))
-        if i not in others:
-            column = column_of(table[str(i)], form.decimal, form.missing_words)
+        column = column_of(table[str(i)], wanted.decimal, wanted.missing_words)
         if column.numbers is not None:
             array[:, position] = column.numbers
         cells.append(replace(column, numbers=None))
@@ -262,7 +243,12 @@ def _from_arrow(
     )
     if label is None:
         return columns
-    dictionary, codes = distinct(table[str(label)])
+    labels = table[str(label)]
+    if arrow.types.is_nested(labels.type):
+        raise DataError(
+            f"{where}: the labels {choice.names[label]!r} are {plain(labels.type)}, not one a row"
+        )
+    dictionary, codes = distinct(labels)
     # The last one stands for cells without a value, of which the code is -1.
     labels = [str(value.as_py()) for value in dictionary] + [""]
     used, codes = np.unique(codes % len(labels), return_inverse=True)
@@ -271,7 +257,7 @@ def _from_arrow(
         [labels[i] for i in used],
         codes,
         choice.names[label],
-        form.missing_words,
+        wanted.missing_words,
     )
 
 

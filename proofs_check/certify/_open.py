@@ -25,7 +25,6 @@ from proofs_check.certify._table import (
     duplicates,
     moments_of,
 )
-from proofs_check.certify._text import Format
 from proofs_check.engine.reading import DataError, extreme, listed, place, plain
 
 _SCALES = 1_000.0  # ratio of two standard deviations beyond which distances hardly see the smaller one
@@ -104,11 +103,12 @@ def open_table(
     data, which take no memory in a `.npy`, and at most a quarter of it in other files.
     """
     _check(rows, missing)
-    wanted = Wanted(columns, labels, target, exclude, keep, rows)
-    form = Format(separator, header, decimal, tuple(missing_words))
+    wanted = Wanted(
+        columns, labels, target, exclude, keep, rows, separator, header, decimal, missing_words,
+    )  # fmt: skip
     return _judged(
         plain(Path(path).name),
-        read_columns(path, wanted, form, until=until),
+        read_columns(path, wanted, until=until),
         Wording(place(path), python=False),
         standardize,
         missing,
@@ -490,19 +490,16 @@ def _units(
             f"{wording.flag('standardize', True)} gives every column the same."
         )
     over = largest > float(_SINGLE.max) ** 0.5
-    if over.any():
-        sentences.append(
-            f"The values of {listed(names[over])} are so large (up to {largest.max():.3g}) that they or their squares "
-            f"overflow in single precision; pass "
-            f"{wording.flag('standardize', True)} or {wording.flag('dtype', 'float64')}."
-        )
     lost = ~over & (float(_SINGLE.eps) * largest > _RESOLUTION * moments.deviation)
-    if lost.any():
-        sentences.append(
-            f"The values of {listed(names[lost])} are so large, compared with their standard deviations, that single "
-            f"precision rounds away what tells rows apart; pass "
-            f"{wording.flag('standardize', True)} or {wording.flag('dtype', 'float64')}."
-        )
+    for which, why in (
+        (over, "they or their squares overflow in single precision"),
+        (lost, "single precision rounds away what tells rows apart"),
+    ):
+        if which.any():
+            sentences.append(
+                f"The values of {listed(names[which])} are so large that {why}; pass "
+                f"{wording.flag('standardize', True)} or {wording.flag('dtype', 'float64')}."
+            )
     return sentences
 
 

@@ -15,8 +15,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from proofs_check.certify._cells import MISSING
-from proofs_check.certify._columns import check_width, numbered
-from proofs_check.engine.reading import NO_NUMBERS, DataError, listed, place, plain
+from proofs_check.certify._columns import Wanted, check_width, numbered
+from proofs_check.engine.reading import (
+    NO_NUMBERS,
+    DataError,
+    listed,
+    one_line,
+    place,
+    plain,
+)
 
 SUFFIXES = (".csv", ".tsv", ".txt")
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ","}
@@ -28,32 +35,20 @@ _DATE = re.compile(
 )  # or a number that is written in another way
 
 
-@dataclass(frozen=True)
-class Format:
-    """How a file of text is written: the arguments of `open_table` of the same names."""
-
-    separator: str | None = None
-    header: str | None = None
-    decimal: str = "."
-    missing_words: Sequence[str] = ()
-
-    def check(self, is_text: bool, where: str) -> None:
-        """Raise DataError for a value that is not known, or for a file that is not text."""
-        known = {
-            "separator": (None, *SEPARATORS),
-            "header": (None, "yes", "no"),
-            "decimal": (".", ","),
-        }
-        for name, values in known.items():
-            value = getattr(self, name)
-            if value not in values:
-                words = ", ".join(repr(word) for word in values if word)
-                raise DataError(f"{name} must be one of {words}, got {plain(value)!r}")
-        if not is_text and self != Format():
-            raise DataError(
-                f"{where}: separator, header, decimal and missing words are for "
-                f"{', '.join(SUFFIXES)}"
-            )
+def check(wanted: Wanted, path: Path) -> None:
+    """Raise DataError for an option that is not known, or for one of a file of text with another file."""
+    known = {
+        "separator": (None, *SEPARATORS),
+        "header": (None, "yes", "no"),
+        "decimal": (".", ","),
+    }
+    for name, values in known.items():
+        value = getattr(wanted, name)
+        if value not in values:
+            words = ", ".join(repr(word) for word in values if word)
+            raise DataError(f"{name} must be one of {words}, got {plain(value)!r}")
+        if value != values[0] and not is_text(path):
+            raise DataError(f"{place(path)}: {name} is for {', '.join(SUFFIXES)} only")
 
 
 @dataclass(frozen=True)
@@ -64,8 +59,6 @@ class Head:
     separator: str
     offset: int
     """In bytes."""
-    lines: int
-    """How many rows of the file come before the first row of the table."""
     guess: list[str]
     """Cells that look like values, if the first line was taken for a header all the same."""
 
@@ -93,7 +86,7 @@ def open_text(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def read_head(path: Path, file: BinaryIO, form: Format) -> Head:
+def read_head(path: Path, file: BinaryIO, wanted: Wanted) -> Head:
     """Read the first line. Raises DataError if it may be a header or a row."""
     where = place(path)
     raw = file.read(_BLOCK)
@@ -109,13 +102,13 @@ def read_head(path: Path, file: BinaryIO, form: Format) -> Head:
     text = text.removeprefix(mark)
     if not text.strip():
         raise DataError(f"{where}: {NO_NUMBERS}")
-    separator = _separator(where, text, form)
-    rows, start, end, lines = _rows(text, separator, 1)
+    separator = _separator(where, text, wanted)
+    rows, start, end = _rows(text, separator, 1)
     if not rows:
         raise DataError(_long(where))
     cells = [cell.strip() for cell in rows[0]]
     check_width(where, len(cells))
-    header, guess = _is_header(where, cells, form.header)
+    header, guess = _is_header(where, cells, wanted.header)
     if header and len(raw) < _BLOCK and not text[end:].strip():
         raise DataError(f"{where}: {NO_NUMBERS}")
     names = numbered(len(cells))
@@ -124,7 +117,7 @@ def read_head(path: Path, file: BinaryIO, form: Format) -> Head:
         names = [cell or f"Unnamed: {i}" for i, cell in enumerate(cells)]
     before = text[: end if header else start]
     offset = len((mark + before).encode())
-    return Head(names, separator, offset, lines - (not header), guess)
+    return Head(names, separator, offset, guess)
 
 
 def batches(
@@ -135,21 +128,9 @@ def batches(
     from pyarrow import csv as reader
 
     where = place(path)
-    wrong: list[str] = []
 
-    def unfit(row: Any) -> str:
-        if not row.text.strip():
-            return "skip"
-        hint = (
-            "if cells hold decimal commas, separate them by semicolons and pass --decimal ,"
-            if head.separator == ","
-            else "pass --separator if cells are separated by something else"
-        )
-        wrong.append(
-            f"{where}: row {row.number + head.lines}, '{plain(row.text, 30)}', has "
-            f"{row.actual_columns} column(s) and the first row has {row.expected_columns}; {hint}"
-        )
-        return "error"
+    def skip_blank(row: Any) -> str:
+        return "error" if row.text.strip() else "skip"
 
     names = [str(i) for i in range(len(head.names))]
     file.seek(head.offset)
@@ -162,7 +143,7 @@ def batches(
             reader.ParseOptions(
                 delimiter=head.separator,
                 newlines_in_values=True,
-                invalid_row_handler=unfit,
+                invalid_row_handler=skip_blank,
             ),
             reader.ConvertOptions(
                 column_types=dict.fromkeys(names, arrow.string()),
@@ -170,11 +151,15 @@ def batches(
             ),
         )
     except arrow.ArrowInvalid as error:
-        if wrong:
-            raise DataError(wrong[0]) from None
-        if "straddl" in str(error):
+        why = one_line(error)
+        if "Expected" in why:
+            raise DataError(
+                f"{where}: {why}; cells with decimal commas are separated by semicolons or quoted, and --separator "
+                "says what separates others"
+            ) from None
+        if "straddl" in why:
             raise DataError(_long(where)) from None
-        if "UTF8" in str(error):
+        if "UTF8" in why:
             raise DataError(_encoded(where)) from None
         raise
 
@@ -212,10 +197,10 @@ def _is_header(
     return True, values
 
 
-def _separator(where: str, text: str, form: Format) -> str:
+def _separator(where: str, text: str, wanted: Wanted) -> str:
     """Return the separator: the first one for which the first two rows have as many cells, and more than one."""
-    if form.separator is not None:
-        return SEPARATORS[form.separator]
+    if wanted.separator is not None:
+        return SEPARATORS[wanted.separator]
     line = text.lstrip().partition("\n")[0]
     check_width(where, max(line.count(mark) + 1 for mark in SEPARATORS.values()))
     wide = []
@@ -235,24 +220,21 @@ def _separator(where: str, text: str, form: Format) -> str:
     return mark
 
 
-def _rows(
-    text: str, separator: str, count: int
-) -> tuple[list[list[str]], int, int, int]:
-    """Return the first rows that are not blank, where the last of them starts and ends, and how many rows that is."""
+def _rows(text: str, separator: str, count: int) -> tuple[list[list[str]], int, int]:
+    """Return the first rows that are not blank, and where the last of them starts and ends."""
     # No other characters end a line: str.splitlines() would split at a form feed.
     lines = io.StringIO(text, newline="")
     rows: list[list[str]] = []
-    start = end = number = 0
+    start = end = 0
     with contextlib.suppress(csv.Error):  # a cell without end
         for cells in csv.reader(lines, delimiter=separator):
-            number += 1
             if "".join(cells).strip() or len(cells) > 1:
                 rows.append(cells)
                 start = end
             end = lines.tell()
             if len(rows) == count:
                 break
-    return rows, start, end, number
+    return rows, start, end
 
 
 def _ask(where: str, cells: Sequence[str]) -> str:
