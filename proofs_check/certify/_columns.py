@@ -29,10 +29,9 @@ class Columns:
 
     Attributes
     ----------
-    array : (rows, width), of a real dtype, maybe mapped from a file. Cells that hold no number are NaN.
-    used : the columns of `array` that were chosen, in this order.
-    names : names of the chosen columns, distinct.
-    choice : which columns of the file they are.
+    array : (rows, width), of a real dtype, maybe mapped from a file: the chosen columns, or all columns of the table.
+        Cells that hold no number are NaN.
+    choice : which columns of the table are chosen.
     cells : what each of the chosen columns holds, without the numbers.
     classes : (rows,) int32, an index into `class_names`, -1 for a missing label; None without labels.
     class_names : names of the classes, numbers in ascending order or text in alphabetical order.
@@ -41,8 +40,6 @@ class Columns:
     """
 
     array: np.ndarray
-    used: tuple[int, ...]
-    names: tuple[str, ...]
     choice: Choice
     cells: tuple[Column, ...]
     classes: np.ndarray | None = None
@@ -80,14 +77,7 @@ def select(
     choice = choose(where, numbered(width) if names is None else names, wanted)
     notes = (*choice.notes, *shortened(wanted.rows, len(array)))
     cells = (Column(),) * len(choice.chosen)
-    chosen = Columns(
-        array[: wanted.rows],
-        choice.chosen,
-        choice.chosen_names,
-        choice,
-        cells,
-        notes=notes,
-    )
+    chosen = Columns(array[: wanted.rows], choice, cells, notes=notes)
     if choice.label is None:
         return chosen
     return labelled(

@@ -235,8 +235,6 @@ def _from_arrow(
         cells.append(replace(column, numbers=None))
     columns = Columns(
         array,
-        tuple(range(len(choice.chosen))),
-        choice.chosen_names,
         choice,
         tuple(cells),
         notes=(*choice.notes, *notes, *more_notes),

@@ -194,11 +194,9 @@ def _judged(
 ) -> Table:
     """Return the table of some columns, less those that are no coordinates, or raise DataError."""
     where, choice = wording.where, columns.choice
-    every = columns.used == tuple(range(columns.array.shape[1]))
-    view = View(
-        columns.array, None if every else np.array(columns.used, np.int64), until=until
-    )
-    moments, names = moments_of(view), columns.names
+    every = len(choice.chosen) == columns.array.shape[1]
+    view = View(columns.array, None if every else np.array(choice.chosen), until=until)
+    moments, names = moments_of(view), choice.chosen_names
     notes = list(columns.notes)
     asked = {i for i, number in enumerate(choice.chosen) if number in choice.asked}
     holes = moments.nan + moments.infinite
@@ -287,7 +285,7 @@ def _judged(
         duplicate_rows=repeated,
         notes=notes,
         left_out=choice.left_out
-        | {columns.names[i]: why for i, why in sorted(reasons.items())},
+        | {choice.chosen_names[i]: why for i, why in sorted(reasons.items())},
         columns=choice.names,
         layouts=tuple(dict.fromkeys(layouts)),
         _view=view,
@@ -312,7 +310,7 @@ def _categories(columns: Columns) -> str:
     """Return a sentence on text that could be columns of numbers."""
     names = [
         name
-        for name, cell in zip(columns.names, columns.cells, strict=True)
+        for name, cell in zip(columns.choice.chosen_names, columns.cells, strict=True)
         if cell.categories
     ]
     if not names:
@@ -371,6 +369,7 @@ def _refuse_faults(
 ) -> None:
     """Raise DataError for columns that hold numbers and something else, or whole numbers that would be rounded."""
     exact = view.array.dtype.kind in "iu"
+    names = columns.choice.chosen_names
     faults = {}
     for i in used:
         beyond = max(-moments.low[i], moments.high[i]) >= LARGEST_WHOLE
@@ -382,7 +381,7 @@ def _refuse_faults(
             )
     if not faults:
         return
-    parts = [f"'{columns.names[i]}' {fault}" for i, fault in faults.items()]
+    parts = [f"'{names[i]}' {fault}" for i, fault in faults.items()]
     exclude = wording.flag("exclude", _typed(columns, faults))
     hints = [f"leave columns out with {exclude}"]
     said = "; ".join(faults.values())
@@ -397,10 +396,9 @@ def _refuse_faults(
 
 def _typed(columns: Columns, positions: Iterable[int]) -> list[str]:
     """Return names, or numbers of columns whose names the command line would take apart."""
+    names = columns.choice.chosen_names
     return [
-        str(columns.choice.chosen[i] + 1)
-        if "," in columns.names[i]
-        else columns.names[i]
+        str(columns.choice.chosen[i] + 1) if "," in names[i] else names[i]
         for i in positions
     ]
 
@@ -415,6 +413,7 @@ def _dropped(
     missing: str,
 ) -> str:
     """Return the note that incomplete rows are left out. Raises DataError if nobody asked for that."""
+    names = columns.choice.chosen_names
     lost = rows - complete
     holes: dict[int, int] = {}
     parts = []
@@ -423,7 +422,7 @@ def _dropped(
         kinds = [f"{count:,} {kind}" for kind, count in counts.items() if count]
         if kinds:
             holes[i] = sum(counts.values())
-            parts.append(f"'{columns.names[i]}': {' and '.join(kinds)}")
+            parts.append(f"'{names[i]}': {' and '.join(kinds)}")
     if columns.classes is not None and np.any(columns.classes < 0):
         unlabelled = np.sum(columns.classes < 0)
         parts.append(f"'{columns.label}' (the labels): {unlabelled:,} missing")

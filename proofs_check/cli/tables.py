@@ -59,7 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser | Parser) -> None:
         choices=("yes", "no"),
         help="whether its first line holds names (default: if it holds words)",
     )
-    add("--decimal", choices=(".", ","), help="its decimal mark (default: .)")
+    add(
+        "--decimal",
+        choices=(".", ","),
+        metavar="MARK",
+        help="its decimal mark, a point or a comma (default: a point)",
+    )
     add(
         "--missing-words",
         type=names,
