@@ -138,11 +138,25 @@ def check_unpacked(where: str, declared: int, length: int) -> None:
 
 
 def memory() -> int:
-    """Return the bytes of memory of the machine, or a size that none has where the system does not tell."""
+    """Return the bytes of memory that this process may take, or a size that none has if the system does not tell.
+
+    That is the memory of the machine, or less in a container or under a limit of address space.
+    """
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        page = os.sysconf("SC_PAGE_SIZE")
+        sizes = [page * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):
         return 2**48
+    with contextlib.suppress(OSError, ValueError):  # "max" is no number
+        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with contextlib.suppress(ImportError, OSError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            used = page * int(Path("/proc/self/statm").read_text().split()[0])
+            sizes.append(limit - used)
+    return min(sizes)
 
 
 # Arrays

@@ -174,6 +174,7 @@ def test_a_frame_is_read_as_a_file(tmp_path, kind):
         return from_array(frame, **options)
 
     flag = "--missing drop" if kind == "parquet" else "missing='drop'"
+    refused(lambda: read(labels="list"), "the labels 'list' are", "not one a row")
     refused(read, "1 of 24 rows", "'a': 1 missing", flag)
     table = read(missing="drop")
     assert table.names == ("n", "flag", "a")

@@ -4,6 +4,7 @@ The files are made here, and are small; what they declare is not. Names out of f
 """
 
 import ast
+import gzip
 import io
 import json
 import os
@@ -424,19 +425,6 @@ def test_text_that_is_no_text_is_refused(tmp_path, parquet):
         )
 
 
-def test_lists_are_not_unrolled(tmp_path, parquet):
-    import pyarrow as arrow
-
-    path = tmp_path / "x.parquet"
-    parquet.write_table(arrow.table({"l": [[1.0], [2.0, 3.0]], "c": [1.0, 2.0]}), path)
-    assert "list<" in open_table(path).left_out["l"]
-    one_line(
-        lambda: open_table(path, labels="l"),
-        reading.DataError,
-        "the labels 'l' are list<",
-    )
-
-
 def test_labels_out_of_dictionaries_are_those_of_the_rows(tmp_path, parquet, rng):
     import pyarrow as arrow
 
@@ -756,6 +744,9 @@ def bombs(folder):
         arrow.table({"t": text, "c": np.arange(3000.0) ** 2}), path, compression="zstd"
     )
     yield ("table", "labels"), path, "Table"
+    path = folder / "packed.csv.gz"
+    write(path, gzip.compress(b"a,b\n" + b"1,2\n" * 2**26))
+    yield ("table",), path, "takes more than a quarter of the memory"
     path = folder / "long.csv"
     with path.open("wb") as file:
         file.truncate(2**40)
@@ -776,8 +767,9 @@ def test_files_that_would_fill_the_memory_are_refused_with_little_of_it(
         assert words in message and error in (
             "Table", "DataError", "ValueError", "DocumentError", "CheckpointError"
         ), found  # fmt: skip
-        # The largest is an array of 48 MiB that is read before it is found to be eight times as long as numbers.
-        assert growth < 100, found
+        # Of 400 MiB a quarter may be cells, for which Arrow takes about twice the memory while it reads. Other files
+        # take less: the largest is an array of 48 MiB that is found to be eight times as long as numbers.
+        assert growth < (300 if "packed.csv" in message else 100), found
 
 
 def measured(asked):
