@@ -210,10 +210,8 @@ def _judged(
     reasons |= _suspects(view, moments, names, asked | reasons.keys())
     used = _others(view.dim, reasons)
     if not len(used):
-        raise DataError(
-            f"{where}: no column holds numbers to use: {_listing(names, reasons)}"
-            + _categories(columns)
-        )
+        listing = _listing(columns, reasons, wording)
+        raise DataError(f"{where}: no column holds numbers to use: {listing}")
     _refuse_faults(columns, view, moments, used, wording)
     lost_labels = 0 if columns.classes is None else int(np.sum(columns.classes < 0))
     if holes[used].any() or lost_labels:
@@ -234,10 +232,7 @@ def _judged(
             reasons[int(used[position])] = f"equals '{names[used[first]]}'"
     used = _others(view.dim, reasons)
     if reasons:
-        notes.append(
-            f"Left out: {_listing(names, reasons)}; {wording.flag('keep', ['NAME'])} uses a column of numbers "
-            f"all the same.{_categories(columns)}"
-        )
+        notes.append(f"Left out: {_listing(columns, reasons, wording)}")
     truths = [names[i] for i in used if columns.cells[i].truths]
     if truths:
         notes.append(f"True and yes are 1, false and no are 0: {listed(truths)}.")
@@ -297,25 +292,23 @@ def _others(width: int, left_out: dict[int, str]) -> np.ndarray:
     return np.array([i for i in range(width) if i not in left_out], np.int64)
 
 
-def _listing(names: Sequence[str], reasons: dict[int, str]) -> str:
-    return _joined([f"'{names[i]}' ({why})" for i, why in sorted(reasons.items())])
+def _listing(columns: Columns, reasons: dict[int, str], wording: Wording) -> str:
+    """Return which columns are left out and why, and how they could be used."""
+    names = columns.choice.chosen_names
+    listing = _joined([f"'{names[i]}' ({why})" for i, why in sorted(reasons.items())])
+    keep = wording.flag("keep", ["NAME"])
+    sentence = f"{listing}; {keep} uses a column of numbers all the same."
+    few = [
+        name for name, cell in zip(names, columns.cells, strict=True) if cell.categories
+    ]
+    if few:
+        sentence += f" Text of few values can be one-hot columns (pandas.get_dummies): {listed(few)}."
+    return sentence
 
 
 def _joined(parts: Sequence[str]) -> str:
     more = f" and {len(parts) - 8:,} more" if len(parts) > 8 else ""
     return ", ".join(parts[:8]) + more
-
-
-def _categories(columns: Columns) -> str:
-    """Return a sentence on text that could be columns of numbers."""
-    names = [
-        name
-        for name, cell in zip(columns.choice.chosen_names, columns.cells, strict=True)
-        if cell.categories
-    ]
-    if not names:
-        return ""
-    return f" Text of few values would be used as one-hot columns (pandas.get_dummies): {listed(names)}."
 
 
 def _suspects(
@@ -429,13 +422,12 @@ def _dropped(
     listing = _joined(parts)
     if missing == "drop" and complete >= 2:
         return f"{lost:,} of {rows:,} rows are left out, since they lack a number ({listing})."
-    if lost <= _MOST_DROPPED * rows:
+    if lost <= _MOST_DROPPED * rows or not holes:
         advice = f"pass {wording.flag('missing', 'drop')} to leave out those rows"
     else:
         # To drop so many rows would change the table: first the columns that lack most.
         worst = [i for i, count in holes.items() if count > _MOST_DROPPED * rows]
-        exclude = wording.flag("exclude", _typed(columns, worst or holes))
-        advice = f"pass {exclude}" if holes else "label the rows"
+        advice = f"pass {wording.flag('exclude', _typed(columns, worst or holes))}"
     raise DataError(
         f"{wording.where}: {lost:,} of {rows:,} rows lack a number in some column ({listing}); {advice}, "
         "or fill the cells in pandas"

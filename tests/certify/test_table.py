@@ -1,7 +1,6 @@
 """Tables of users: what is read, what is left out and named, and what is refused with one line."""
 
 import gzip
-import os
 import subprocess
 import sys
 import time
@@ -109,6 +108,7 @@ REFUSED = {
     "large whole numbers": (lines(t=range(10**18, 10**18 + N), a=A), {}, ["'t' holds whole numbers", "--exclude t"]),
     "spaces": ("a b\n1 2\n3 4\n", {}, ["separated by spaces", "read_csv"]),
     "text alone": (lines(c=WORDS), {}, ["no column holds numbers", "'c' (text, such as 'NO')", "get_dummies"]),
+    "suspects alone": ("id,y\n1,2\n3,4\n", {}, ["'id' (the name of an id), 'y' (the name of a target", "--keep NAME"]),
     "equal rows": ("a,b\n1,2\n1,2\n", {}, ["all rows are equal"]),
     "one row": ("a,b\n1,2\n", {}, ["1 row(s)"]),
     "a header alone": ("a,b\n\n", {}, ["is empty"]),
@@ -191,13 +191,8 @@ def test_a_frame_is_read_as_a_file(tmp_path, kind):
 def test_objects_of_several_types_are_text():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1, "2.5", None, 4], "b": [1, 2, 4, 7]})
-    assert everything(
-        from_array(frame, columns=["a", "b"], missing="drop")
-    ).tolist() == [
-        [1, 1],
-        [2.5, 2],
-        [4, 7],
-    ]
+    table = from_array(frame, missing="drop")
+    assert everything(table).tolist() == [[1, 1], [2.5, 2], [4, 7]]
     frame["a"] = [1, "5%", 3, 4]
     refused(
         lambda: from_array(frame), "X: column 'a' holds numbers that", "exclude=['a']"
@@ -447,16 +442,12 @@ def test_a_table_that_takes_too_much_memory_is_refused(tmp_path, monkeypatch, na
     ("name", "content", "words"),
     [
         ("x.npy", "", "is empty"),
-        ("x.npy", b"\x93NUMPY\x01\x00v\x00{'descr'", "cannot be read as .npy"),
         (
             "x.npy",
             declared((10**6, 10)),
             "is cut off; it declares 80,000,000 bytes of numbers and holds 0",
         ),
-        ("x.npy", declared((-4, -2), content=bytes(64)), "shape (-4, -2)"),
         ("x.npy", declared((0, 3)), "0 row(s)"),
-        ("x.npy", declared((2, 2), "'|V8'", bytes(32)), "type |V8"),
-        ("x.npz", b"PK\x03\x04 and no more", "cannot be read as .npz"),
         ("x.npz", b"PK\x05\x06" + bytes(18), "holds no array named X, but nothing"),
         ("x.csv", "\n \n", "is empty"),
         ("x.csv.gz", b"\x1f\x8b\x08" + bytes(60), "cannot be read"),
@@ -480,12 +471,8 @@ def test_an_archive_that_would_unpack_to_far_more_than_its_length_is_refused(tmp
     )
 
 
-def test_what_is_no_file_is_refused(tmp_path):
-    (tmp_path / "f.csv").mkdir()
-    refused(lambda: open_table(tmp_path / "f.csv"), "is a folder")
+def test_names_of_files_are_plain_text():
     refused(lambda: open_table("a\nb.csv"), "a\ufffdb.csv: no such file")
-    os.mkfifo(tmp_path / "p.csv")
-    refused(lambda: open_table(tmp_path / "p.csv"), "is no regular file")
     assert plain("a\nb\u2028" + "c" * 200) == "a\ufffdb\ufffd" + "c" * 95 + "…"
 
 
