@@ -1,21 +1,21 @@
-"""Columns of a user's table as they are, with names, text and missing cells, which are left to the caller to judge."""
+"""Which columns of a table are chosen, and the classes of its rows. Cells are left to `_open` to judge."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from proofs_check.certify._cells import MISSING, Column
 from proofs_check.engine.reading import (
     DataError,
     as_number,
     check_matrix,
-    is_missing,
     listed,
     plain,
 )
@@ -29,13 +29,10 @@ class Columns:
 
     Attributes
     ----------
-    array : (rows, width), of a real dtype, maybe mapped from a file. Cells that hold no number are NaN.
-    used : the columns of `array` that were chosen, in this order.
-    names : names of the chosen columns, distinct.
-    choice : which columns of the file they are.
-    texts : position among the chosen columns -> number of cells with text or dates, and the first of them.
-    written : what numbers were written as, such as "percents" -> names of the columns.
-    dates : names of the chosen columns whose cells are all dates.
+    array : (rows, width), of a real dtype, maybe mapped from a file: the chosen columns, or all columns of the table.
+        Cells that hold no number are NaN.
+    choice : which columns of the table are chosen.
+    cells : what each of the chosen columns holds, without the numbers.
     classes : (rows,) int32, an index into `class_names`, -1 for a missing label; None without labels.
     class_names : names of the classes, numbers in ascending order or text in alphabetical order.
     label : name of the column of labels, "" without one.
@@ -43,12 +40,8 @@ class Columns:
     """
 
     array: np.ndarray
-    used: tuple[int, ...]
-    names: tuple[str, ...]
     choice: Choice
-    texts: dict[int, tuple[int, str]] = field(default_factory=dict)
-    written: dict[str, list[str]] = field(default_factory=dict)
-    dates: frozenset[str] = frozenset()
+    cells: tuple[Column, ...]
     classes: np.ndarray | None = None
     class_names: tuple[str, ...] = ()
     label: str = ""
@@ -65,6 +58,10 @@ class Wanted:
     exclude: Sequence[str] = ()
     keep: Sequence[str] = ()
     rows: int | None = None
+    separator: str | None = None
+    header: str | None = None
+    decimal: str = "."
+    missing_words: Sequence[str] = ()
 
 
 def select(
@@ -79,9 +76,8 @@ def select(
         )
     choice = choose(where, numbered(width) if names is None else names, wanted)
     notes = (*choice.notes, *shortened(wanted.rows, len(array)))
-    chosen = Columns(
-        array[: wanted.rows], choice.chosen, choice.chosen_names, choice, notes=notes
-    )
+    cells = (Column(),) * len(choice.chosen)
+    chosen = Columns(array[: wanted.rows], choice, cells, notes=notes)
     if choice.label is None:
         return chosen
     return labelled(
@@ -167,77 +163,70 @@ def shortened(rows: int | None, total: int) -> tuple[str, ...]:
     )
 
 
-def _distinct_names(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return names that are plain and distinct, and a sentence if some were not distinct."""
-    called = [plain(name) for name in names]
-    taken, seen, times = set(called), set(), Counter[str]()
-    twice = []
-    for i, name in enumerate(called):
-        if name in seen:
-            twice.append(name)
-            while called[i] in taken:
-                times[name] += 1
-                called[i] = f"{name} ({times[name] + 1})"
-            taken.add(called[i])
-        seen.add(called[i])
-    if not twice:
-        return called, ()
-    return called, (
-        f"Several columns have the same name; the later ones are numbered: {listed(dict.fromkeys(twice))}.",
+def _distinct_names(held: Sequence[str]) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return plain and distinct names with their numbers, and a sentence if some were not distinct."""
+    places: dict[str, int] = {}
+    repeated: list[str] = []
+    for i, name in enumerate(map(plain, held)):
+        if name in places:
+            repeated.append(name)
+        while name in places:
+            name = f"{name} ({i + 1})"
+        places[name] = i
+    if not repeated:
+        return places, ()
+    return places, (
+        f"Several columns have the same name; the later ones are numbered: {listed(dict.fromkeys(repeated))}.",
     )
 
 
 def choose(where: str, held: Sequence[str], wanted: Wanted) -> Choice:
     """Return which columns of those that a table holds are its coordinates, in the order of the table."""
     check_width(where, len(held))
-    names, notes = _distinct_names(held)
-    places = {name: i for i, name in enumerate(names)}
+    places, notes = _distinct_names(held)
+    names = tuple(places)
 
-    def found(asked: Sequence[str]) -> list[list[int]]:
-        return [_positions(where, str(name), places) for name in asked]
+    def positions(texts: Sequence[str] | None) -> list[list[int]]:
+        return [_positions(where, str(text), places) for text in texts or ()]
 
-    def single(name: str | None, what: str) -> int | None:
-        if name is None:
-            return None
-        at, *others = _positions(where, str(name), places)
+    left_out = dict.fromkeys(chain(*positions(wanted.exclude)), "is excluded")
+    label = None
+    for text, why in (
+        (wanted.target, "is to be predicted"),
+        (wanted.labels, "holds the labels"),
+    ):
+        if text is None:
+            continue
+        (label, *others) = positions([text])[0]
         if others:
             raise DataError(
-                f"{where}: {plain(name)!r} names several columns, and the {what} one"
+                f"{where}: {plain(text)!r} names several columns, and one column {why}"
             )
-        return at
-
-    label, target = (
-        single(wanted.labels, "labels are"),
-        single(wanted.target, "target is"),
-    )
-    excluded, kept = (
-        list(chain(*found(names))) for names in (wanted.exclude, wanted.keep)
-    )
-    parts = [[*range(len(names))]] if wanted.columns is None else found(wanted.columns)
-    chosen = list(chain(*parts))
-    if len(set(chosen)) < len(chosen):
-        again = next(names[i] for i, times in Counter(chosen).items() if times > 1)
-        raise DataError(f"{where}: column {again!r} is chosen twice")
-    left_out = {i: "is excluded" for i in excluded} | {
-        i: "is to be predicted" for i in (target,) if i is not None
-    }
-    left_out |= {i: "holds the labels" for i in (label,) if i is not None}
-    if lost := sorted(left_out.keys() & set(kept)):
-        raise DataError(
-            f"{where}: column {names[lost[0]]!r} cannot be kept, since it {left_out[lost[0]]}"
-        )
-    chosen = sorted({*chosen, *kept} - left_out.keys())
+        left_out[label] = why
+    if wanted.labels is None:
+        label = None
+    kept = positions(wanted.keep)
+    for i in chain(*kept):
+        if i in left_out:
+            raise DataError(
+                f"{where}: column {names[i]!r} cannot be kept, since it {left_out[i]}"
+            )
+    parts = positions(wanted.columns)
+    chosen = {*chain(*parts, *kept)}
+    if wanted.columns is None:
+        chosen = set(places.values())
+    chosen -= left_out.keys()
     if not chosen and names:
         raise DataError(f"{where}: no column is chosen")
-    asked = (
-        set()
-        if wanted.columns is None
-        else {part[0] for part in parts if len(part) == 1}
-    )
+    named = [part[0] for part in parts if len(part) == 1]
     return Choice(
-        tuple(names), tuple(chosen), label, frozenset(asked.union(kept)),
-        {names[i]: why for i, why in sorted(left_out.items())}, notes,
-    )  # fmt: skip
+        names,
+        tuple(sorted(chosen)),
+        label,
+        frozenset([*named, *chain(*kept)]),
+        {names[i]: why for i, why in sorted(left_out.items())},
+        notes,
+    )
 
 
 def _positions(where: str, text: str, places: dict[str, int]) -> list[int]:
@@ -245,55 +234,58 @@ def _positions(where: str, text: str, places: dict[str, int]) -> list[int]:
     text = text.strip()
     if text in places:
         return [places[text]]
-    first, dash, last = (part.strip() for part in text.partition("-"))
-    if all(
-        part.isascii() and part.isdigit() and len(part) < 10
-        for part in (first, *([last] if dash else []))
-    ):
-        low, high = int(first), int(last if dash else first)
-        if not 1 <= low <= high <= len(places):
-            raise DataError(
-                f"{where}: there is no column {plain(text)}; columns are numbered from 1 to {len(places)}"
-            )
-        return list(range(low - 1, high))
-    raise DataError(
-        f"{where}: there is no column named {plain(text)!r}; the columns are {listed(places)}"
-    )
+    numbers = re.fullmatch(r"([0-9]{1,9})(?: *- *([0-9]{1,9}))?", text)
+    if numbers is None:
+        raise DataError(
+            f"{where}: there is no column named {plain(text)!r}; the columns are {listed(places)}"
+        )
+    low = int(numbers[1])
+    high = int(numbers[2] or low)
+    if not 1 <= low <= high <= len(places):
+        raise DataError(
+            f"{where}: there is no column {plain(text)}; columns are numbered from 1 to {len(places)}"
+        )
+    return list(range(low - 1, high))
 
 
 # Labels
 
 
 def classified(
-    columns: Columns, cells: Sequence[str], codes: np.ndarray, name: str
+    columns: Columns,
+    cells: Sequence[str],
+    codes: np.ndarray,
+    name: str,
+    missing_words: Sequence[str] = (),
 ) -> Columns:
-    """Return the columns with classes, whose distinct cells are `cells` and whose rows are `codes` of them."""
-    values: list[Any] = [_class(cell) for cell in cells]
-    missing = [
-        is_missing(c) or (isinstance(v, float) and not math.isfinite(v))
-        for c, v in zip(cells, values, strict=True)
-    ]
-    if any(
-        isinstance(value, str) and not gone
-        for value, gone in zip(values, missing, strict=True)
-    ):
-        values = [cell.strip() for cell in cells]
-    distinct = sorted(
-        {value for value, gone in zip(values, missing, strict=True) if not gone}
-    )
+    """Return the columns with classes, whose distinct cells are `cells` and whose rows are `codes` of them.
+
+    Among numbers the usual words for a missing value are missing labels. Among words they are classes, such as NA for
+    Namibia, unless `missing_words` has them.
+    """
+    words = [cell.strip() for cell in cells]
+    missing = {"", *(word.lower() for word in missing_words)}
+    present = {word: word for word in words if word.lower() not in missing}
+    numbers: dict[str, Any] = {
+        word: _class(word) for word in present if word.lower() not in MISSING
+    }
+    values: dict[str, Any] = present
+    if not any(isinstance(number, str) for number in numbers.values()):
+        values = {word: n for word, n in numbers.items() if math.isfinite(n)}
+    distinct = sorted(set(values.values()))
     order = {value: i for i, value in enumerate(distinct)}
-    index = np.array(
-        [
-            -1 if gone else order[value]
-            for value, gone in zip(values, missing, strict=True)
-        ],
-        np.int32,
-    )
+    index = [order[values[word]] if word in values else -1 for word in words]
+    odd = [word for word in distinct if str(word).lower() in MISSING]
+    notes = [
+        f"The label '{word}' is taken for a class (--missing-words {word}: for a missing label)."
+        for word in odd
+    ]
     return replace(
         columns,
-        classes=index[codes],
+        classes=np.array(index, np.int32)[codes],
         class_names=tuple(map(plain, distinct)),
         label=name,
+        notes=(*columns.notes, *notes),
     )
 
 

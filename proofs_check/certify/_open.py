@@ -1,5 +1,7 @@
 """Open a user's table: what is wrong with it in plain words, and what is left out of it."""
 
+from __future__ import annotations
+
 import math
 import operator
 import shlex
@@ -10,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from proofs_check.certify._cells import LARGEST_WHOLE
 from proofs_check.certify._columns import Columns, Wanted, labelled, select
 from proofs_check.certify._files import read_columns, read_frame
-from proofs_check.certify._suspects import Suspects, suspects
+from proofs_check.certify._suspects import suspects
 from proofs_check.certify._table import (
     Moments,
     Table,
@@ -27,14 +30,11 @@ from proofs_check.engine.reading import DataError, extreme, listed, place, plain
 _SCALES = 1_000.0  # ratio of two standard deviations beyond which distances hardly see the smaller one
 _OUTLIER = 50.0  # standard deviations from the mean
 _SINGLE = np.finfo(np.float32)
-_WRITTEN = {
-    "truths": "True and false are 1 and 0",
-    "percents": "Percentages are fractions of 1, 0.05 for 5%",
-    "thousands": "Commas between thousands are left out of numbers",
-}
-_RESOLUTION = (
-    0.01  # of a standard deviation: coarser rounding hides what tells rows apart
-)
+# Of a standard deviation: coarser rounding hides what tells rows apart.
+_RESOLUTION = 0.01
+_MOST_DROPPED = 0.1  # of the rows, that it is advised to drop
+
+_FEW = 12  # different whole numbers that may be categories or times
 
 
 def open_table(
@@ -48,22 +48,31 @@ def open_table(
     rows: int | None = None,
     standardize: bool = False,
     missing: str = "error",
+    separator: str | None = None,
+    header: str | None = None,
+    decimal: str = ".",
+    missing_words: Sequence[str] = (),
     until: float = math.inf,
 ) -> Table:
-    """Return the table in a `.npy`, `.npz` (array X), `.csv` or `.parquet` file.
+    """Return the table in a `.csv`, `.tsv`, `.txt`, `.csv.gz`, `.parquet`, `.npy` or `.npz` (array X) file.
 
     Parameters
     ----------
-    path : the file, which may be larger than memory where it is no `.npz`.
+    path : the file. A `.npy` may be larger than memory.
     columns : which columns to use: names, numbers from 1, or ranges of numbers such as "5-8"; None: all.
     labels : name or number of a column of classes, which is not used as a coordinate, or name of a vector in `.npz`;
         None: the vector y of a `.npz` file that has one.
     target : name or number of a column that is to be predicted, which is left out.
     exclude : columns to leave out, as in `columns`.
-    keep : columns to use although they look like an id, a target or a copy of another one, as in `columns`.
+    keep : columns of numbers to use although they look like an id, a target or a copy of another one, as in `columns`.
     rows : how many rows to use, from the first; None: all.
     standardize : whether to subtract its mean from each column, and to divide it by its standard deviation.
     missing : "error", or "drop" to leave out rows in which a used column or the label holds no number.
+    separator : of the cells in a file of text, "comma", "semicolon" or "tab"; None: the one that is in the first line.
+    header : whether the first line of a file of text has the names of the columns, "yes" or "no"; None: it has if some
+        cell there is a word, and it is an error if none is.
+    decimal : the decimal mark in a file of text, "." or ",".
+    missing_words : words in a file of text for missing cells, beside empty cells, NA, NaN, null, None and N/A.
     until : when reading is given up with a DataError, by the monotonic clock.
 
     Raises
@@ -73,22 +82,23 @@ def open_table(
 
     Notes
     -----
-    Cells such as "5%", "1,234" and "true" are the numbers .05, 1234 and 1. Columns of text or dates, constant ones,
-    later copies of a column, and those without a name that count the rows are left out. A named column that looks like
-    an id or a target is an error, unless `columns` names it or `keep` has it. Everything that is left out, converted or
-    looks wrong is in `left_out` and `notes`. Columns stay in the order of the file.
+    A column is one of numbers if every cell is a number or missing; a column whose cells are true and false, or yes and
+    no, is 1 and 0. Columns of text, dates and lists are left out, and so are constant ones, later copies of a column,
+    columns without a name, those that count the rows, and those with the name of an id or a target, unless `columns`
+    names them or `keep` has them. Everything that is left out or looks wrong is in `left_out` and `notes`. A column in
+    which most cells are numbers and some are not is an error. Columns stay in the order of the file.
 
-    Two passes over the data, or four where cells are missing; a few times 8 MiB of memory and 16 bytes a row, beyond
-    the data themselves where the file is no `.npy`: those take a quarter of the memory, or are in a file without a name
-    in the folder for temporary files.
+    Two passes over the data, or four if cells are missing; a few times 8 MiB of memory and 16 bytes a row beyond the
+    data, which take no memory in a `.npy`, and at most a quarter of it in other files.
     """
     _check(rows, missing)
-    wanted = Wanted(columns, labels, target, exclude, keep, rows)
-    wording = Wording(place(path), python=False)
+    wanted = Wanted(
+        columns, labels, target, exclude, keep, rows, separator, header, decimal, missing_words,
+    )  # fmt: skip
     return _judged(
         plain(Path(path).name),
         read_columns(path, wanted, until=until),
-        wording,
+        Wording(place(path), python=False),
         standardize,
         missing,
         until,
@@ -152,18 +162,15 @@ class Wording:
 
     def flag(self, name: str, value: Any = None) -> str:
         """Return how an option is passed, such as --columns or columns=["a"]."""
+        option = name if self.python else f"--{name.replace('_', '-')}"
         if value is None:
-            return name if self.python else f"--{name}"
+            return option
         if self.python:
             return f"{name}={value!r}"
-        text = (
-            value
-            if isinstance(value, str)
-            else ",".join(value)
-            if value is not True
-            else ""
-        )
-        return f"--{name}" + (f" {shlex.quote(text)}" if text else "")
+        if value is True:
+            return option
+        text = value if isinstance(value, str) else ",".join(value)
+        return f"{option} {shlex.quote(text)}"
 
 
 def _judged(
@@ -174,106 +181,66 @@ def _judged(
     missing: str,
     until: float = math.inf,
 ) -> Table:
-    """Return the table of some columns, less what holds no number or says nothing, or raise DataError."""
-    notes, left_out, choice = (
-        list(columns.notes),
-        dict(columns.choice.left_out),
-        columns.choice,
-    )
-    every = columns.used == tuple(range(columns.array.shape[1]))
-    view = View(
-        columns.array, None if every else np.array(columns.used, np.int64), until=until
-    )
-    moments, view_rows = moments_of(view), view.rows
-    names = np.array(columns.names, object)
-    texts = [columns.texts.get(i, (0, "")) for i in range(view.dim)]
-
-    def leave_out(which: Any, reasons: Iterable[str], since: str) -> None:
-        if len(gone := names[which]):
-            left_out.update(zip(gone, reasons, strict=True))
-            notes.append(
-                f"{_columns_are(gone)} left out, since {since}: {listed(gone)}."
-            )
-
-    holes = moments.nan + moments.infinite
-    empty = holes == view.rows
-    dates = np.array([name in columns.dates for name in names])
-    if empty.all():
-        why = {
-            names[i]: _why_empty(texts[i][1], dates[i]) for i in range(view.dim)
-        } | left_out
-        raise DataError(f"{wording.where}: no column holds a number; {_reasons(why)}")
-    at = np.flatnonzero(empty & ~dates)
-    leave_out(at, (_why_empty(texts[i][1]) for i in at), "no cell there is a number")
-    at = np.flatnonzero(empty & dates)
-    leave_out(at, (_why_empty(texts[i][1], True) for i in at), "all cells are dates")
-    notes += [
-        f"{_WRITTEN[kind]}: {listed(held)}."
-        for kind, held in columns.written.items()
-        if held
-    ]
+    """Return the table of some columns, less those that are no coordinates, or raise DataError."""
+    where, choice = wording.where, columns.choice
+    every = len(choice.chosen) == columns.array.shape[1]
+    view = View(columns.array, None if every else np.array(choice.chosen), until=until)
+    moments, names = moments_of(view), choice.chosen_names
+    notes = list(columns.notes)
     asked = {i for i, number in enumerate(choice.chosen) if number in choice.asked}
-    odd = suspects(
-        view, moments, columns.names, asked | set(np.flatnonzero(empty).tolist())
-    )
-    _refuse(odd, columns, wording)
-    leave_out(
-        odd.dates,
-        ("holds dates as numbers" for _ in odd.dates),
-        "all cells are dates as numbers",
-    )
-    leave_out(
-        odd.counts,
-        ("counts the rows" for _ in odd.counts),
-        "the cells only count the rows",
-    )
-    empty[[*odd.dates, *odd.counts]] = True
-    used = np.flatnonzero(~empty)
+    holes = moments.nan + moments.infinite
+    numeric = np.flatnonzero(holes < view.rows)
+    # Position -> why the column is left out.
+    reasons = {
+        i: cell.reason or "no number"
+        for i, cell in enumerate(columns.cells)
+        if holes[i] == view.rows and not cell.fault
+    }
+    reasons |= suspects(view, moments, names, asked | reasons.keys())
+    used = _others(view.dim, reasons)
+    if not len(used):
+        listing = _listing(columns, reasons, wording)
+        raise DataError(f"{where}: no column holds numbers to use: {listing}")
+    _refuse_faults(columns, view, moments, used, wording)
     lost_labels = 0 if columns.classes is None else int(np.sum(columns.classes < 0))
     if holes[used].any() or lost_labels:
-        where = [
-            _holes(names[i], texts[i], int(moments.nan[i]), int(moments.infinite[i]))
-            for i in used
-            if holes[i]
-        ]
-        if lost_labels:
-            where.append(f"'{columns.label}' (the labels): {lost_labels:,} missing")
-        chosen = complete_rows(view.restricted(used), columns.classes)
-        notes.append(_dropped(wording, view.rows, len(chosen), where, missing))
-        view = replace(view, chosen=chosen)
+        rows = complete_rows(view.restricted(used), columns.classes)
+        notes.append(
+            _dropped(columns, moments, used, view.rows, len(rows), wording, missing)
+        )
+        view = replace(view, chosen=rows)
         moments = moments_of(view)
-    constant = ~empty & (moments.low == moments.high)
-    used = np.flatnonzero(~empty & ~constant)
+    for i in used:
+        if moments.low[i] == moments.high[i]:
+            reasons[int(i)] = f"one value, {moments.low[i]:.6g}"
+    used = _others(view.dim, reasons)
     if not len(used):
-        raise DataError(f"{wording.where}: all rows are equal")
-    leave_out(
-        constant,
-        (f"holds one value, {value:.6g}" for value in moments.low[constant]),
-        "all cells are equal",
+        raise DataError(f"{where}: all rows are equal")
+    for position, first in copies(view.restricted(used), moments.of(used)).items():
+        if used[position] not in asked:
+            reasons[int(used[position])] = f"equals '{names[used[first]]}'"
+    used = _others(view.dim, reasons)
+    if reasons:
+        notes.append(f"Left out: {_listing(columns, reasons, wording)}")
+    truths = [names[i] for i in used if columns.cells[i].truths]
+    if truths:
+        notes.append(f"True and yes are 1, false and no are 0: {listed(truths)}.")
+    layouts = [
+        tuple(choice.chosen[i] for i in used),
+        tuple(choice.chosen[i] for i in numeric),
+        tuple(range(len(choice.names))),
+    ]
+    view, moments, names = (
+        view.restricted(used),
+        moments.of(used),
+        np.array(names, object)[used],
     )
-    again = copies(view.restricted(used), moments.of(used))
-    copied = {
-        int(used[i]): names[used[j]]
-        for i, j in again.items()
-        if int(used[i]) not in asked
-    }
-    leave_out(
-        list(copied),
-        (f"equals '{first}'" for first in copied.values()),
-        "the cells equal those of an earlier column",
-    )
-    used = np.array([i for i in used if i not in copied])
-    held, numeric = (
-        [choice.chosen[i] for i in which]
-        for which in (used, np.flatnonzero(holes < view_rows))
-    )
-    view, moments, names = view.restricted(used), moments.of(used), names[used]
     largest = np.maximum(np.abs(moments.low), np.abs(moments.high))
     unfit = extreme(moments.low, moments.high)
     if unfit.any():
         i = int(np.flatnonzero(unfit)[0])
         raise DataError(
-            f"{wording.where}: column '{names[i]}' holds values from {moments.low[i]:.3g} to {moments.high[i]:.3g}, "
+            f"{where}: column '{names[i]}' holds values from {moments.low[i]:.3g} to {moments.high[i]:.3g}, "
             f"whose squares are out of range; change its unit, or choose others with {wording.flag('columns')}"
         )
     classes, class_names = _classes(columns, view)
@@ -282,6 +249,7 @@ def _judged(
             f"The labels '{columns.label}' hold {len(class_names):,} different values in {view.rows:,} rows: "
             "are they classes?"
         )
+    notes += _few(names, moments, view.rows, wording)
     if not standardize:
         notes += _units(names, moments, largest, wording)
     notes += _outliers(names, moments, view)
@@ -300,67 +268,131 @@ def _judged(
         scale=moments.deviation if standardize else np.ones(view.dim),
         duplicate_rows=repeated,
         notes=notes,
-        left_out=left_out,
+        left_out=choice.left_out
+        | {choice.chosen_names[i]: why for i, why in sorted(reasons.items())},
         columns=choice.names,
-        layouts=tuple(
-            dict.fromkeys(
-                (tuple(held), tuple(numeric), tuple(range(len(choice.names))))
-            )
-        ),
+        layouts=tuple(dict.fromkeys(layouts)),
         _view=view,
         _largest=float(largest.max()),
     )
 
 
-def _refuse(odd: Suspects, columns: Columns, wording: Wording) -> None:
-    """Raise DataError where a column has to be named by the user."""
-    at = [*odd.ids, *odd.targets]
-    if not at:
+def _others(width: int, left_out: dict[int, str]) -> np.ndarray:
+    return np.array([i for i in range(width) if i not in left_out], np.int64)
+
+
+def _listing(columns: Columns, reasons: dict[int, str], wording: Wording) -> str:
+    """Return which columns are left out and why, and how they could be used."""
+    names = columns.choice.chosen_names
+    listing = _joined([f"'{names[i]}' ({why})" for i, why in sorted(reasons.items())])
+    keep = wording.flag("keep", ["NAME"])
+    sentence = f"{listing}; {keep} uses a column of numbers all the same."
+    few = [
+        name for name, cell in zip(names, columns.cells, strict=True) if cell.categories
+    ]
+    if few:
+        sentence += f" Text of few values can be one-hot columns (pandas.get_dummies): {listed(few)}."
+    return sentence
+
+
+def _joined(parts: Sequence[str]) -> str:
+    more = f" and {len(parts) - 8:,} more" if len(parts) > 8 else ""
+    return ", ".join(parts[:8]) + more
+
+
+def _refuse_faults(
+    columns: Columns, view: View, moments: Moments, used: np.ndarray, wording: Wording
+) -> None:
+    """Raise DataError for columns that hold numbers and something else, or whole numbers that would be rounded."""
+    exact = view.array.dtype.kind in "iu"
+    names = columns.choice.chosen_names
+    faults = {}
+    for i in used:
+        beyond = max(-moments.low[i], moments.high[i]) >= LARGEST_WHOLE
+        if columns.cells[i].fault:
+            faults[i] = columns.cells[i].fault
+        elif columns.cells[i].rounded or (exact and beyond):
+            faults[i] = (
+                "holds whole numbers beyond 2^53, which would be rounded (subtract the smallest one in pandas)"
+            )
+    if not faults:
         return
-    # Names that the command line would take apart are shown as numbers.
-    names = {
-        i: columns.names[i]
-        if "," not in columns.names[i]
-        else str(columns.choice.chosen[i] + 1)
-        for i in at
-    }
-    ids, targets = ([names[i] for i in which] for which in (odd.ids, odd.targets))
-    looks = [f"{listed(ids)} like numbers of rows"] if ids else []
-    looks += [f"{listed(targets)} like what is to be predicted"] if targets else []
-    ways = [wording.flag("exclude", ids)] if ids else []
-    if targets:
-        others = "" if len(targets) == 1 else " (a column each)"
-        ways.append(
-            f"{wording.flag('labels', targets[0])} for classes or {wording.flag('target', targets[0])}{others}"
-        )
-    raise DataError(
-        f"{wording.where}: {'columns look' if len(at) > 1 else 'a column looks'} as if it were no coordinate, "
-        f"{' and '.join(looks)}; pass {' and '.join(ways)}, or {wording.flag('keep', [*names.values()])} to use "
-        f"{'them' if len(at) > 1 else 'it'} all the same"
-    )
+    parts = [f"'{names[i]}' {fault}" for i, fault in faults.items()]
+    exclude = wording.flag("exclude", _typed(columns, faults))
+    hints = [f"leave columns out with {exclude}"]
+    said = "; ".join(faults.values())
+    if "cells of text" in said and not wording.python:
+        hints.append("name words for missing cells with --missing-words")
+    if "with commas" in said and not wording.python:
+        hints.append("pass --decimal , if these are decimal commas")
+    if "holds numbers" in said:
+        hints.append("write plain numbers with pandas")
+    raise DataError(f"{wording.where}: column {_joined(parts)}; {', or '.join(hints)}")
+
+
+def _typed(columns: Columns, positions: Iterable[int]) -> list[str]:
+    """Return names, or numbers of columns whose names the command line would take apart."""
+    names = columns.choice.chosen_names
+    return [
+        str(columns.choice.chosen[i] + 1) if "," in names[i] else names[i]
+        for i in positions
+    ]
 
 
 def _dropped(
-    wording: Wording, rows: int, complete: int, where: list[str], missing: str
+    columns: Columns,
+    moments: Moments,
+    used: np.ndarray,
+    rows: int,
+    complete: int,
+    wording: Wording,
+    missing: str,
 ) -> str:
-    """Return the note that incomplete rows are left out. Raises DataError where nobody asked for that."""
-    count = f"{rows - complete:,} of {rows:,} rows"
-    more = f"; and {len(where) - 8:,} more columns" if len(where) > 8 else ""
-    listing = f"{'; '.join(where[:8])}{more}"
-    if missing == "error":
-        raise DataError(
-            f"{wording.where}: {count} hold no number in some column ({listing}); "
-            f"pass {wording.flag('missing', 'drop')} to leave out those rows, or choose others with "
-            f"{wording.flag('columns')}"
-        )
-    if complete < 2:
-        raise DataError(
-            f"{wording.where}: only {complete} of {rows:,} rows hold a number in every column ({listing}); "
-            f"choose others with {wording.flag('columns')}"
-        )
-    return (
-        f"{count} are left out, since they hold no number in some column ({listing})."
+    """Return the note that incomplete rows are left out. Raises DataError if nobody asked for that."""
+    names = columns.choice.chosen_names
+    lost = rows - complete
+    holes: dict[int, int] = {}
+    parts = []
+    for i in used:
+        counts = {"missing": moments.nan[i], "infinite": moments.infinite[i]}
+        kinds = [f"{count:,} {kind}" for kind, count in counts.items() if count]
+        if kinds:
+            holes[i] = sum(counts.values())
+            parts.append(f"'{names[i]}': {' and '.join(kinds)}")
+    if columns.classes is not None and np.any(columns.classes < 0):
+        unlabelled = np.sum(columns.classes < 0)
+        parts.append(f"'{columns.label}' (the labels): {unlabelled:,} missing")
+    listing = _joined(parts)
+    if missing == "drop" and complete >= 2:
+        return f"{lost:,} of {rows:,} rows are left out, since they lack a number ({listing})."
+    if lost <= _MOST_DROPPED * rows or not holes:
+        advice = f"pass {wording.flag('missing', 'drop')} to leave out those rows"
+    else:
+        # To drop so many rows would change the table: first the columns that lack most.
+        worst = [i for i, count in holes.items() if count > _MOST_DROPPED * rows]
+        advice = f"pass {wording.flag('exclude', _typed(columns, worst or holes))}"
+    raise DataError(
+        f"{wording.where}: {lost:,} of {rows:,} rows lack a number in some column ({listing}); {advice}, "
+        "or fill the cells in pandas"
     )
+
+
+def _few(names: np.ndarray, moments: Moments, rows: int, wording: Wording) -> list[str]:
+    """Return a sentence on whole numbers with few values, such as years, whose distances may mean little."""
+    span = moments.high - moments.low
+    few = moments.whole & (span >= 2) & (span < min(_FEW, rows / 10))
+    if not few.any():
+        return []
+    parts = [
+        f"'{name}' ({low:.0f} to {high:.0f})"
+        for name, low, high in zip(
+            names[few], moments.low[few], moments.high[few], strict=True
+        )
+    ]
+    return [
+        f"Whole numbers of few values are coordinates: {_joined(parts)}; "
+        f"{wording.flag('exclude')} leaves out years or codes."
+    ]
 
 
 def _classes(columns: Columns, view: View) -> tuple[np.ndarray | None, tuple[str, ...]]:
@@ -378,30 +410,6 @@ def _check(rows: int | None, missing: str) -> None:
         raise DataError(f"rows must be at least 2, got {rows}")
 
 
-def _columns_are(names: Sequence[str]) -> str:
-    return "1 column is" if len(names) == 1 else f"{len(names):,} columns are"
-
-
-def _why_empty(example: str, dates: bool = False) -> str:
-    return (
-        f"holds {'dates' if dates else 'text'}, such as '{example}'"
-        if example
-        else "holds no number"
-    )
-
-
-def _reasons(left_out: dict[str, str]) -> str:
-    return "; ".join(f"'{name}' {why}" for name, why in list(left_out.items())[:3])
-
-
-def _holes(name: str, text: tuple[int, str], nan: int, infinite: int) -> str:
-    count, example = text
-    kinds = [f"{nan - count:,} missing"] if nan > count else []
-    kinds += [f"{count:,} with text such as '{example}'"] if count else []
-    kinds += [f"{infinite:,} infinite"] if infinite else []
-    return f"'{name}': {', '.join(kinds)}"
-
-
 def _units(
     names: np.ndarray, moments: Moments, largest: np.ndarray, wording: Wording
 ) -> list[str]:
@@ -416,19 +424,16 @@ def _units(
             f"{wording.flag('standardize', True)} gives every column the same."
         )
     over = largest > float(_SINGLE.max) ** 0.5
-    if over.any():
-        sentences.append(
-            f"The values of {listed(names[over])} are so large (up to {largest.max():.3g}) that they or their squares "
-            f"overflow in single precision; pass "
-            f"{wording.flag('standardize', True)} or {wording.flag('dtype', 'float64')}."
-        )
     lost = ~over & (float(_SINGLE.eps) * largest > _RESOLUTION * moments.deviation)
-    if lost.any():
-        sentences.append(
-            f"The values of {listed(names[lost])} are so large, compared with their standard deviations, that single "
-            f"precision rounds away what tells rows apart; pass "
-            f"{wording.flag('standardize', True)} or {wording.flag('dtype', 'float64')}."
-        )
+    for which, why in (
+        (over, "they or their squares overflow in single precision"),
+        (lost, "single precision rounds away what tells rows apart"),
+    ):
+        if which.any():
+            sentences.append(
+                f"The values of {listed(names[which])} are so large that {why}; pass "
+                f"{wording.flag('standardize', True)} or {wording.flag('dtype', 'float64')}."
+            )
     return sentences
 
 
@@ -448,10 +453,7 @@ def _outliers(names: np.ndarray, moments: Moments, view: View) -> list[str]:
     counted = [
         f"{count:,} in '{name}'" for name, count in zip(names[far], counts, strict=True)
     ]
-    more = (
-        f" and more in {len(counted) - 8:,} other columns" if len(counted) > 8 else ""
-    )
     return [
         f"{counts.sum():,} entries lie more than {_OUTLIER:g} standard deviations from the mean of their column: "
-        f"{', '.join(counted[:8])}{more}."
+        f"{_joined(counted)}."
     ]

@@ -1,99 +1,68 @@
 """Columns that a careful person would not use as coordinates: numbers of rows, ids, dates, what is to be predicted."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from proofs_check.certify._table import Moments, View
 
-_IDS = {
-    "id",
-    "ids",
-    "key",
-    "index",
-    "idx",
-    "uuid",
-    "guid",
-    "identifier",
-    "serial",
-    "rowid",
-    "rownum",
-    "row",
-}
+# Last words of a name.
+_IDS = {"id", "ids", "uuid", "guid", "identifier", "rowid", "rownum"}
+_KEYS = {"key", "index", "idx", "serial", "row"}  # ids if no two cells are equal
 _TARGETS = {
-    "target",
-    "targets",
-    "label",
-    "labels",
-    "class",
-    "classes",
-    "outcome",
-    "response",
-    "species",
-    "diagnosis",
-}
+    "target", "targets", "label", "labels", "class", "classes", "outcome", "response", "species", "diagnosis",
+}  # fmt: skip
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W_A-Z]+")
-_UNNAMED = re.compile(r"unnamed: ?\d+|__index_level_\d+__|level_0", re.IGNORECASE)
-_GENERATED = re.compile(r"x\d+")
+_UNNAMED = re.compile(
+    r"unnamed: ?\d+(\.\d+)*|__index_level_\d+__|level_0", re.IGNORECASE
+)
 _FEWEST = 10  # rows from which on 1, 2, 3, ... is no coincidence
 
 
-@dataclass(frozen=True)
-class Suspects:
-    """Positions of columns that count the rows and have no name of their own, of ids, dates and targets."""
-
-    counts: list[int]
-    ids: list[int]
-    dates: list[int]
-    targets: list[int]
-
-
 def suspects(
-    view: View, moments: Moments, names: Sequence[str], asked: set[int]
-) -> Suspects:
-    """Return which columns are not to be used without a word, but for those that somebody has asked for.
+    view: View, moments: Moments, names: Sequence[str], trusted: set[int]
+) -> dict[int, str]:
+    """Return the columns of numbers that a careful person would not use as coordinates, and why.
 
-    An id is a column of different whole numbers whose name says so, or the rows counted from 0 or 1; a target has the
-    name of one. A single column stays as it is. Reads the columns in question again, 16 bytes a row.
+    A single column stays as it is.
     """
-    found = Suspects([], [], [], [])
+    reasons: dict[int, str] = {}
     lowered = {name.casefold() for name in names}
     for i, name in enumerate(names):
-        if i in asked or view.dim == 1:
+        if i in trusted or view.dim == 1:
             continue
         words = [word.casefold() for word in _WORDS.findall(name)]
-        if (words and words[-1] in _TARGETS) or (
-            name.casefold() == "y" and "x" not in lowered
-        ):
-            found.targets.append(i)
-            continue
+        last = words[-1] if words else ""
         low, high = moments.low[i], moments.high[i]
-        named = bool(words) and words[-1] in _IDS
-        unnamed = _UNNAMED.fullmatch(name) is not None
-        counting = low in (0, 1) and high - low == view.rows - 1 >= _FEWEST - 1
-        dated = 19000101 <= low <= high <= 21001231
-        if not (named or unnamed or counting or dated):
+        if last in _TARGETS or (name.casefold() == "y" and "x" not in lowered):
+            reasons[i] = "the name of a target, for --labels or --target"
+        elif _UNNAMED.fullmatch(name):
+            reasons[i] = "has no name"
+        elif last in _IDS:
+            reasons[i] = "the name of an id"
+        elif not moments.whole[i]:
             continue
-        cells = np.concatenate(
-            [block[0] for block in view.restricted(np.array([i])).transposed()]
-        )
-        cells = cells[np.isfinite(cells)]
-        if not len(cells) or not np.array_equal(cells, np.floor(cells)):
-            continue
-        counting &= np.array_equal(cells, np.arange(low, low + len(cells)))
-        if dated and np.all(
-            (cells % 10000 // 100 <= 12)
-            & (cells % 10000 >= 101)
-            & (cells % 100 >= 1)
-            & (cells % 100 <= 31)
-        ):
-            found.dates.append(i)
-        elif counting or ((named or unnamed) and len(np.unique(cells)) == len(cells)):
-            (
-                found.counts
-                if unnamed or (counting and _GENERATED.fullmatch(name))
-                else found.ids
-            ).append(i)
-    return found
+        elif last in _KEYS and len(np.unique(_cells(view, i))) == view.rows:
+            reasons[i] = "the name of an id"
+        elif low in (0, 1) and high - low == view.rows - 1 >= _FEWEST - 1:
+            if np.array_equal(_cells(view, i), np.arange(low, high + 1)):
+                reasons[i] = "counts the rows"
+        elif 19000101 <= low <= high <= 21001231:
+            month_and_day = _cells(view, i) % 10_000
+            days = month_and_day % 100
+            if np.all(
+                (month_and_day < 1_300)
+                & (month_and_day > 100)
+                & (days >= 1)
+                & (days <= 31)
+            ):
+                reasons[i] = "dates as numbers"
+    return reasons
+
+
+def _cells(view: View, i: int) -> np.ndarray:
+    column = view.restricted(np.array([i]))
+    return np.concatenate([block[0] for block in column.transposed()])

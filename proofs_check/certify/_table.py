@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -16,8 +15,6 @@ from proofs_check.engine.reading import DataError, look
 
 CELLS = 2**20
 """Cells of a block: what is read at once takes a few times 8 MiB."""
-HASHED_ROWS = 2**24
-"""Rows whose hashes are in memory at once, 128 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +195,10 @@ class View:
 
 @dataclass(frozen=True)
 class Moments:
-    """Each column: how many cells are NaN and infinite, and, without such cells, mean, deviation and range."""
+    """Each column: how many cells are NaN and infinite, and, without such cells, mean, deviation and range.
+
+    `whole` tells whether all cells are whole numbers.
+    """
 
     nan: np.ndarray
     infinite: np.ndarray
@@ -206,6 +206,7 @@ class Moments:
     deviation: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    whole: np.ndarray
 
     def of(self, positions: np.ndarray) -> Moments:
         return Moments(
@@ -229,10 +230,14 @@ def moments_of(view: View) -> Moments:
     nan, infinite = np.zeros(dim, np.int64), np.zeros(dim, np.int64)
     mean, squares = np.zeros(dim), np.zeros(dim)
     low, high = np.full(dim, np.inf), np.full(dim, -np.inf)
+    whole = np.ones(dim, bool)
     rows = 0
     with np.errstate(invalid="ignore", over="ignore"):
         for block in view.transposed():
             size = block.shape[1]
+            whole[whole] = [
+                np.array_equal(column, np.floor(column)) for column in block[whole]
+            ]
             np.minimum(low, block.min(axis=1), out=low)  # NaN stays
             np.maximum(high, block.max(axis=1), out=high)
             for i in np.flatnonzero(
@@ -251,7 +256,7 @@ def moments_of(view: View) -> Moments:
         squares = np.maximum(
             squares, (high - low) ** 2 / 2
         )  # at least that of the two ends, were it not for rounding
-    return Moments(nan, infinite, mean, np.sqrt(squares / rows), low, high)
+    return Moments(nan, infinite, mean, np.sqrt(squares / rows), low, high, whole)
 
 
 def complete_rows(view: View, classes: np.ndarray | None) -> np.ndarray:
@@ -263,50 +268,35 @@ def complete_rows(view: View, classes: np.ndarray | None) -> np.ndarray:
 
 
 def copies(view: View, moments: Moments) -> dict[int, int]:
-    """Return the position of each column that equals an earlier one, and that of the first of them.
+    """Return the position of each column that equals an earlier one, and the position of the first of them.
 
-    Only columns with equal moments are read again, and compared by digests of 256 bits.
+    Only columns with equal moments are read again, two at a time.
     """
-    groups: dict[bytes, list[int]] = {}
+    groups: dict[tuple[float, ...], list[int]] = {}
+    equal: dict[int, int] = {}
     for i in range(view.dim):
-        groups.setdefault(
-            np.array([moments.low[i], moments.high[i], moments.mean[i]]).tobytes(), []
-        ).append(i)
-    suspected = np.array(
-        sorted(i for group in groups.values() if len(group) > 1 for i in group),
-        np.int64,
-    )
-    digests = [hashlib.blake2b(digest_size=32) for _ in suspected]
-    for block in view.restricted(suspected).transposed() if len(suspected) else ():
-        for digest, column in zip(digests, block + 0.0, strict=True):  # -0.0 equals 0.0
-            digest.update(column)
-    firsts: dict[bytes, int] = {}
-    equal = {
-        int(i): firsts.setdefault(digest.digest(), int(i))
-        for i, digest in zip(suspected, digests, strict=True)
-    }
-    return {i: first for i, first in equal.items() if i != first}
+        group = groups.setdefault(
+            (moments.low[i], moments.high[i], moments.mean[i]), []
+        )
+        for first in group:
+            pair = view.restricted(np.array([first, i]))
+            if all(np.array_equal(*block) for block in pair.transposed()):
+                equal[i] = first
+                break
+        else:
+            group.append(i)
+    return equal
 
 
 def duplicates(view: View) -> int:
     """Return how many rows equal an earlier row, by 64-bit hashes of their float64 entries.
 
     Of n different rows some two have the same hash with probability about n**2 / 2**65, 3e-6 for ten million; rows that
-    differ in one entry never have. Tables of more than `HASHED_ROWS` rows are read several times, each time for one
-    part of the hashes, which bounds the memory.
+    differ in one entry never have.
     """
-    parts = -(-view.rows // HASHED_ROWS)
-    distinct = 0
-    for part in range(parts):
-        hashes = [hashes_of(block) for block in view.transposed()] if parts == 1 else []
-        for block in view.transposed() if parts > 1 else ():
-            every = hashes_of(block)
-            hashes.append(every[every % np.uint64(parts) == part])
-        held = np.concatenate(hashes)
-        hashes.clear()
-        held.sort()
-        distinct += min(len(held), 1) + int(np.count_nonzero(held[1:] != held[:-1]))
-    return view.rows - distinct
+    hashes = np.concatenate([hashes_of(block) for block in view.transposed()])
+    hashes.sort()
+    return int(np.count_nonzero(hashes[1:] == hashes[:-1]))
 
 
 def hashes_of(block: np.ndarray) -> np.ndarray:

@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data",
         type=Path,
         metavar="DATA",
-        help=".npy (any size), .npz (X, and y for labels), .csv or .parquet",
+        help=".csv, .tsv, .txt, .csv.gz, .parquet, .npz (X, and y for labels) or .npy (any size)",
     )
     add("--eps", **unit, help="the largest error (default: %(default)s)")
     add(

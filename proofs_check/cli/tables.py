@@ -5,7 +5,10 @@ from typing import Any
 
 from proofs_check.usage import Parser
 
-OPTIONS = ("columns", "labels", "target", "exclude", "keep", "missing", "standardize")
+OPTIONS = (
+    "columns", "labels", "target", "exclude", "keep", "missing", "standardize",
+    "separator", "header", "decimal", "missing_words",
+)  # fmt: skip
 """Options that are arguments of `proofs_check.certify.open_table` of the same names."""
 
 
@@ -33,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser | Parser) -> None:
         "--keep",
         type=names,
         metavar="A,B",
-        help="use these columns although they look like an id or a target",
+        help="use these columns of numbers although they look like an id, a target or a copy",
     )
     add(
         "--missing",
@@ -46,12 +49,38 @@ def add_arguments(parser: argparse.ArgumentParser | Parser) -> None:
         action="store_true",
         help="scale columns to mean 0 and deviation 1",
     )
+    add(
+        "--separator",
+        choices=("comma", "semicolon", "tab"),
+        help="of a file of text (default: as in its first line)",
+    )
+    add(
+        "--header",
+        choices=("yes", "no"),
+        help="whether its first line holds names (default: if it holds words)",
+    )
+    add(
+        "--decimal",
+        choices=(".", ","),
+        metavar="MARK",
+        help="its decimal mark, a point or a comma (default: a point)",
+    )
+    add(
+        "--missing-words",
+        type=names,
+        metavar="A,B",
+        help="its words for a missing cell, beside NA, NaN, null and none at all",
+    )
 
 
 def asked(options: argparse.Namespace) -> dict[str, Any]:
     """Return those that were given, as arguments of `open_table`."""
     given = {name: getattr(options, name) for name in OPTIONS}
-    return {name: value for name, value in given.items() if value and value != "error"}
+    return {
+        name: value
+        for name, value in given.items()
+        if value and value not in ("error", ".")
+    }
 
 
 def names(text: str) -> list[str]:

@@ -23,7 +23,6 @@ NO_NUMBERS = "is empty, it holds no row of numbers"
 _LONGEST_HEADER = 2**16  # bytes of a .npy header, which is a few hundred
 _FINE_BYTES = 2**28  # in memory: never refused below
 _MOST_EXPANSION = 1000  # bytes in memory for one of the file
-_MISSING = frozenset({"", "na", "n/a", "nan", "null"})
 
 
 class DataError(ValueError):
@@ -128,13 +127,10 @@ def check_matrix(where: str, dtype: np.dtype, shape: tuple[int, ...]) -> None:
         raise DataError(f"{where}: holds {shape[0]} row(s), and at least 2 are needed")
 
 
-def check_unpacked(
-    where: str, declared: int, length: int, *, in_parts: bool = False
-) -> None:
+def check_unpacked(where: str, declared: int, length: int) -> None:
     """Refuse what would unpack to far more than the file is long, or than the machine has, before it takes memory."""
-    if declared > _FINE_BYTES and declared > min(
-        _MOST_EXPANSION * length, math.inf if in_parts else memory()
-    ):
+    most = min(_MOST_EXPANSION * length, memory())
+    if declared > max(_FINE_BYTES, most):
         raise DataError(
             f"{where}: declares {declared:,} bytes of numbers in a file of {length:,} bytes, which is not unpacked; "
             "save it as .npy, which is read piece by piece"
@@ -142,11 +138,25 @@ def check_unpacked(
 
 
 def memory() -> int:
-    """Return the bytes of memory of the machine, or a size that none has where the system does not tell."""
+    """Return the bytes of memory that this process may take, or a size that none has if the system does not tell.
+
+    That is the memory of the machine, or less in a container or under a limit of address space.
+    """
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        page = os.sysconf("SC_PAGE_SIZE")
+        sizes = [page * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):
         return 2**48
+    with contextlib.suppress(OSError, ValueError):  # "max" is no number
+        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with contextlib.suppress(ImportError, OSError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            used = page * int(Path("/proc/self/statm").read_text().split()[0])
+            sizes.append(limit - used)
+    return min(sizes)
 
 
 # Arrays
@@ -279,8 +289,3 @@ def as_number(cell: str) -> float | None:
         return None if "_" in cell else float(cell)  # Python reads 1_000 as a number
     except ValueError:
         return None
-
-
-def is_missing(cell: str) -> bool:
-    """Return whether a cell is empty, or one of the usual words for that."""
-    return cell.strip().lower() in _MISSING

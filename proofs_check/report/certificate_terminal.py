@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+from proofs_check.engine.reading import listed
 from proofs_check.report import certificate_words as words
 from proofs_check.report import console
 from proofs_check.report.text import Json, number
@@ -88,6 +89,7 @@ def _closing(document: Json) -> list[str]:
             f"- {name}: {number(features)} numbers a row, error {number(error)}{right}, {cost}"
         )
     lines += [f"- {reason}" for reason in words.reasons(document)]
+    lines.append(f"Columns used: {listed(document['data']['columns'])}.")
     return lines + [f"Note: {note}" for note in document["data"]["notes"]]
 
 

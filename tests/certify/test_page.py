@@ -828,6 +828,7 @@ def test_the_terminal_shows_the_maps_and_what_to_use(found, rich):
     ]
     assert closing[7:] == [
         f"- {found['reasons'][0]}",
+        "Columns used: 'variance', 'skewness', 'curtosis', 'entropy'.",
         "Note: 3 rows without a value were left out",
         *written,
     ]

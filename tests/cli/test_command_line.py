@@ -482,9 +482,9 @@ def test_own_data_reaches_the_claims_and_its_note_the_report(
         written["note"] == "3 rows, seed 3"
         and written["run"]["command"]["data"] == "x.npy"
     )
-    (tmp_path / "t.csv").write_text("id,a,kind,b\n1,1,u,5%\n2,2,v,7%\n3,4,u,\n")
+    (tmp_path / "t.csv").write_text("id,a,kind,b\n1,1,u,5\n2,2,v,7\n3,4,u,?\n")
     assert main(["--data", "t.csv"]) == 2
-    assert "pass --exclude id" in one_line(capsys)
+    assert "'b' holds 1 cells of text among 3" in one_line(capsys)
     asked = [
         "--exclude",
         "id",
@@ -492,6 +492,8 @@ def test_own_data_reaches_the_claims_and_its_note_the_report(
         "kind",
         "--missing",
         "drop",
+        "--missing-words",
+        "?",
         "--standardize",
     ]
     assert main(["--data", "t.csv", *asked, "--output", "t"]) == 0
@@ -500,6 +502,7 @@ def test_own_data_reaches_the_claims_and_its_note_the_report(
         "labels": "kind",
         "exclude": ["id"],
         "missing": "drop",
+        "missing_words": ["?"],
         "standardize": True,
     }
     assert checkpoint.read_manifest(tmp_path / "t")["request"]["table"] == table

@@ -4,6 +4,7 @@ The files are made here, and are small; what they declare is not. Names out of f
 """
 
 import ast
+import gzip
 import io
 import json
 import os
@@ -26,7 +27,7 @@ from support.pages import Page
 
 import jaxkern.io
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import _files, open_table
+from proofs_check.certify import _text, open_table
 from proofs_check.cli.command import main
 from proofs_check.engine import checkpoint, documents, files, reading
 from proofs_check.report import certificate as certificate_page
@@ -378,17 +379,17 @@ def test_what_could_not_be_read_again_is_not_saved(tmp_path, monkeypatch):
 
 
 def test_rows_have_an_end_and_text_is_not_shown_as_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "_BLOCK", 1000)
+    monkeypatch.setattr(_text, "_BLOCK", 1000)
     path = tmp_path / "x.csv"
     for content in (
         "a,b\n1,2\n" + ',"\n"' * 2000,
-        "1,2\n" + "3," * 2000,
-        f"1,2\n3,{EVIL[:5]}x\n4,5\n",
+        "a,b\n" + "3," * 2000,
+        f"a,b\n3,{EVIL[:5]}x\n4,5\n6,7\n",
     ):
         write(path, content)
         words = "x.csv" if "\x1b" in content else "is longer than 1,000 bytes"
         one_line(lambda: open_table(path), reading.DataError, words)
-    write(path, "1,2\n" * 1000 + "2,1\n")  # many lines are no long row
+    write(path, "a,b\n" + "1,2\n" * 1000 + "2,1\n")  # many lines are no long row
     assert open_table(path).rows == 1001
 
 
@@ -399,23 +400,6 @@ def test_a_million_columns_are_counted_before_they_have_names(tmp_path, monkeypa
         lambda: open_table(path),
         reading.DataError,
         "100,000 columns or more, which is too wide",
-    )
-
-
-def test_a_mark_of_byte_order_is_no_name(tmp_path):
-    path = write(tmp_path / "x.csv", "a,b\n1,2\n3,4\n".encode("utf-8-sig"))
-    assert open_table(path).names == ("a", "b")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["=1+1", "@SUM(A1)", '=HYPERLINK("javascript:alert(1)")', "$x$", "../../etc", EVIL],
-)
-def test_names_of_columns_are_kept_as_plain_text(name, tmp_path):
-    quoted = '"' + name.replace('"', '""') + '"'
-    found = open_table(write(tmp_path / "x.csv", f"{quoted},b\n1,2\n3,5\n")).names[0]
-    assert found.isprintable() and found == "".join(
-        c if c.isprintable() else "\ufffd" for c in name
     )
 
 
@@ -441,68 +425,19 @@ def test_text_that_is_no_text_is_refused(tmp_path, parquet):
         )
 
 
-def test_lists_are_not_unrolled(tmp_path, parquet):
-    import pyarrow as arrow
-
-    path = tmp_path / "x.parquet"
-    parquet.write_table(arrow.table({"l": [[1.0], [2.0, 3.0]], "c": [1.0, 2.0]}), path)
-    assert open_table(path).left_out == {"l": "holds no number"}
-    one_line(
-        lambda: open_table(path, labels="l"),
-        reading.DataError,
-        "the labels 'l' are list<",
-    )
-
-
 def test_labels_out_of_dictionaries_are_those_of_the_rows(tmp_path, parquet, rng):
     import pyarrow as arrow
 
-    words = np.array(["b", " a ", None, "", "never", "ü"], object)
-    codes = rng.integers(0, 6, 1000)
-    codes[:600] = np.where(
-        codes[:600] == 4, 0, codes[:600]
-    )  # "never" is in no row that is read
-    text, x = [words[i] for i in codes], rng.normal(size=1000)
+    words = np.array(["b", " a ", None, "", "ü"], object)
+    text = [*words[rng.integers(0, 5, 1000)].tolist(), "in no row that is read"]
     path = tmp_path / "x.parquet"
-    kinds = {
-        "text": arrow.string(),
-        "large": arrow.large_string(),
-        "category": arrow.dictionary("int8", "string"),
-    }
-    columns = {name: arrow.array(text).cast(kind) for name, kind in kinds.items()}
-    numbers = {
-        "whole": codes,
-        "real": codes / 2,
-        "bytes": arrow.array(text).cast(arrow.binary()),
-    }
-    parquet.write_table(
-        arrow.table(columns | numbers | {"x": x}), path, row_group_size=170
-    )
-    for name in kinds:
-        table = open_table(path, columns=["x"], labels=name, rows=600, missing="drop")
-        kept = [w.strip() for w in text[:600] if w and w.strip()]
-        assert table.label_names == ("a", "b", "ü") and table.rows == len(kept)
-        assert [table.label_names[i] for i in table.labels] == kept
-    for name, names in (
-        ("whole", ("0", "1", "2", "3", "5")),
-        ("real", ("0", "0.5", "1", "1.5", "2.5")),
-    ):
-        table = open_table(path, columns=["x"], labels=name, rows=600)
-        assert table.label_names == names and [
-            table.label_names[i] for i in table.labels
-        ] == [f"{value:g}" for value in np.asarray(numbers[name][:600], float)]
-
-
-def test_an_old_pyarrow_is_not_used(tmp_path, parquet, monkeypatch):
-    import pyarrow as arrow
-
-    parquet.write_table(arrow.table({"c": [1.0, 2.0]}), tmp_path / "x.parquet")
-    monkeypatch.setattr(arrow, "__version__", "14.0.0")
-    one_line(
-        lambda: open_table(tmp_path / "x.parquet"),
-        reading.DataError,
-        "needs pyarrow 16 or newer, not 14.0.0",
-    )
+    for kind in (arrow.large_string(), arrow.dictionary("uint8", "string")):
+        columns = {"k": arrow.array(text).cast(kind), "x": rng.normal(size=1001)}
+        parquet.write_table(arrow.table(columns), path, row_group_size=170)
+        table = open_table(path, labels="k", rows=1000, missing="drop")
+        labels = [word.strip() for word in text[:1000] if word]
+        assert table.label_names == ("a", "b", "ü")
+        assert [table.label_names[i] for i in table.labels] == labels
 
 
 JSON = {
@@ -809,6 +744,9 @@ def bombs(folder):
         arrow.table({"t": text, "c": np.arange(3000.0) ** 2}), path, compression="zstd"
     )
     yield ("table", "labels"), path, "Table"
+    path = folder / "packed.csv.gz"
+    write(path, gzip.compress(b"a,b\n" + b"1,2\n" * 2**26))
+    yield ("table",), path, "takes more than a quarter of the memory"
     path = folder / "long.csv"
     with path.open("wb") as file:
         file.truncate(2**40)
@@ -829,8 +767,9 @@ def test_files_that_would_fill_the_memory_are_refused_with_little_of_it(
         assert words in message and error in (
             "Table", "DataError", "ValueError", "DocumentError", "CheckpointError"
         ), found  # fmt: skip
-        # The largest is an array of 48 MiB that is read before it is found to be eight times as long as numbers.
-        assert growth < 100, found
+        # Of 400 MiB a quarter may be cells, for which Arrow takes about twice the memory while it reads. Other files
+        # take less: the largest is an array of 48 MiB that is found to be eight times as long as numbers.
+        assert growth < (300 if "packed.csv" in message else 100), found
 
 
 def measured(asked):
