@@ -62,7 +62,7 @@ DEFAULTS: dict[str, Any] = {
 
 ASKED = (
     "eps", "delta", "confidence", "goal", "kernel", "lengthscale", "maps", "time", "separation", "dtype",
-    "features_at_most",
+    "features_at_most", "target_kind",
 )  # fmt: skip
 """Options that are attributes of a `Request` of the same name."""
 
@@ -134,6 +134,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--separation",
         choices=("means", "points"),
         help="what stays apart (default: %(default)s)",
+    )
+    add(
+        "--target-kind",
+        choices=("number", "class"),
+        help="what the target is (default: text and few whole numbers are classes)",
     )
     add(
         "--seed",

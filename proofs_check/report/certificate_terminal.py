@@ -39,7 +39,7 @@ def show(
         )
     columns, rows = _COLUMNS, [_row(entry) for entry in document["maps"]]
     if "prediction" in document:
-        columns, rows = words.PREDICTED, words.predicted(document)
+        columns, rows = words.prediction_columns(document), words.predicted(document)
     console.show(
         columns,
         [[_line(cell) or "-" for cell in row] for row in rows],

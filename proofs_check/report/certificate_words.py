@@ -17,6 +17,8 @@ ERRORS = {
     "prediction": "loss less that of the exact method",
 }
 """What the error of a draw is, by goal, for an axis."""
+TRIVIAL = ("mean", "largest class")
+"""The predictors that predict the same for every row, as rows of a table of losses."""
 BASES = {
     "draws": "random draws of the map",
     "this data": "a bound that knows these data",
@@ -33,9 +35,13 @@ SCOPES = {
 def headline(document: Json) -> str:
     """Return what to use and what that keeps, in one sentence."""
     if document["map"] is None:
+        if _predicts_nothing(document):
+            target = document["prediction"]["target"]
+            return f"No map is recommended: nothing here is shown to predict {target}."
         return "No map could be certified."
     if document["goal"] == "prediction":
-        keeps = f"{document['goal_words']}, is at most {percent(document['eps'])}"
+        shown = number if document["prediction"]["numeric"] else percent
+        keeps = f"{document['goal_words']}, is at most {shown(document['eps'])}"
         return f"Use {document['map']} with {number(document['num_features'])} features: {keeps}."
     features = (
         ""
@@ -126,11 +132,21 @@ def uncertified(document: Json) -> list[tuple[str, str, str]]:
     ]
 
 
-PREDICTED = ("method", "features", "loss", "excess", "at least", "at most", "bound")
+def _predicts_nothing(document: Json) -> bool:
+    """Tell whether the exact method is not shown to be better than the mean or the largest class."""
+    rows = document["prediction"]["rows"] if "prediction" in document else []
+    return any(row["name"] in TRIVIAL and row["low"] <= 0 for row in rows)
+
+
+def prediction_columns(document: Json) -> tuple[str, ...]:
+    """Return the names of the columns of `predicted`: the loss has its unit in its name."""
+    numeric = document["prediction"]["numeric"]
+    loss = "squared error / variance" if numeric else "errors"
+    return "method", "features", loss, "excess", "at least", "at most", "bound"
 
 
 def predicted(document: Json) -> list[tuple[str, ...]]:
-    """Return a row a method that was fitted, under `PREDICTED`; shares are per cent where classes are predicted."""
+    """Return a row for each method that was fitted; shares are per cent if classes are predicted."""
     shown, rows = number if document["prediction"]["numeric"] else percent, []
     for one in document["prediction"]["rows"]:
         mark = (
