@@ -311,10 +311,11 @@ def curve(trials: Trials, entry: Entry) -> list[dict[str, Any]]:
 
 
 def is_deterministic(trials: Trials, entry: Entry) -> bool:
-    """Tell whether nothing of a map is drawn: it has all rows as landmarks, and no random numbers."""
+    """Tell whether nothing of a draw is random: the map has all rows as landmarks, and the goal has no seeds."""
     landmarks = entry.family.num_points(entry.known_size)
     return (
-        entry.family.name in ("nystrom", "kernel_pca")
+        trials.goal.drawn == "the map"
+        and entry.family.name in ("nystrom", "kernel_pca")
         and landmarks == trials.table.rows
     )
 
@@ -324,7 +325,8 @@ def guarantee(
 ) -> str:
     """Return what the certificate promises, in a few sentences."""
     goal, dtype = trials.goal.name, trials.dtype
-    over = f"With probability at least {1 - request.delta:g} over the draw of the map"
+    drawn_parts = trials.goal.drawn
+    over = f"With probability at least {1 - request.delta:g} over the draw of {drawn_parts}"
     fixed = is_deterministic(trials, entry)
     if fixed:
         over = "All rows are landmarks and nothing is drawn, so that the map is deterministic"
@@ -457,4 +459,5 @@ def lines_of_python(
         )
         lines.append(f"phi = features.standardized(phi, {moments})")
     lines.append("phi = table.attach(phi)")
+    lines += trials.goal.python(made)
     return "\n".join(lines)

@@ -296,6 +296,8 @@ def certificate(
     )
     goal: Any = SimpleNamespace(
         name="prediction",
+        drawn="the map",
+        python=lambda _made: [],
         words=f"the {loss} on rows never seen, less that of the exact method",
     )
     trials = Trials(
@@ -307,7 +309,10 @@ def certificate(
     methods = _Methods(key, trials, held, target, level)
     rows = [methods.row("exact method", table.rows, *methods.exact())]
     rows.append(methods.row("linear model", table.dim, methods.linear()))
-    rows.append(methods.trivial_row(TRIVIAL_SHARE * error_rate))
+    # The lower limit decides here: the exact method predicts something if it is above 0.
+    shares = {"level": TRIVIAL_SHARE * error_rate, "upper_share": 1 - UPPER}
+    columns = np.zeros((held.rows, target.train.shape[1]))
+    rows.append(methods.row(target.trivial, 0, columns, **shares))
     predicts = rows[-1]["low"] > 0
     judged: list[tuple[Family, int, dict[str, Any]]] = []
     for family, size in every:
@@ -421,30 +426,20 @@ class _Methods:
         columns: np.ndarray,
         bound: Any = None,
         sizes: Any = None,
-        limits: Any = excess_limits,
+        level: float | None = None,
+        upper_share: float = UPPER,
     ) -> dict[str, Any]:
         """Return what is told of a method, as JSON; the first is the one that the others are set beside."""
         losses, (low, high) = self.target.losses(columns), (0.0, 0.0)
         if self.base is None:
             self.base = losses
         else:
-            low, high = limits(self.target, losses - self.base, self.level)
+            shares = level or self.level, upper_share
+            low, high = excess_limits(self.target, losses - self.base, *shares)
         return {
             "name": name, "sizes": sizes, "num_features": width, "loss": float(losses.mean()),
             "excess": float(np.mean(losses - self.base)), "low": low, "high": high, "bound": bound,
         }  # fmt: skip
-
-    def trivial_row(self, level: float) -> dict[str, Any]:
-        """Return what is told of the mean or the largest class of the training rows, with limits at a level."""
-
-        def limits(
-            target: Target, difference: np.ndarray, _level: float
-        ) -> tuple[float, float]:
-            # The lower limit decides here: the exact method predicts something if it is above 0.
-            return excess_limits(target, difference, level, 1 - UPPER)
-
-        columns = np.zeros((len(self.held), self.y.shape[1]))
-        return self.row(self.target.trivial, 0, columns, limits=limits)
 
     def _fit(
         self, fit: Any, key: Any, dtype: str, **sizes: Any

@@ -77,7 +77,7 @@ def _closing(document: Json) -> list[str]:
         ]
     else:
         lines.append(f"Draw it with {words.sizes_of(document['sizes'])}.")
-    for name, features, error, accuracy, seconds in words.compared(document):
+    for name, features, error, accuracy, seconds, _ in words.compared(document):
         right = (
             ""
             if accuracy is None

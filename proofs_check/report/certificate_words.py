@@ -1,11 +1,13 @@
 """What a certificate says in plain words, on its page and in a terminal, from the document alone."""
 
+from typing import Any
+
 from proofs_check.report.text import Json, number
 
 _KEEPS = {
     "distance": "keeps the kernel distance between every two rows to within {}",
     "spectral": "keeps the kernel matrix to within {} (of the largest norm that it could have)",
-    "clustering": "puts at most {} of the rows into another cluster than kernel k-means does",
+    "clustering": "lets k-means put at most {} of the rows into another cluster than kernel k-means does",
     "separation": "loses at most {} of the separation between any two classes",
 }
 _FIXED = ("nystrom", "kernel_pca")  # draw nothing but their landmarks
@@ -62,7 +64,33 @@ def sentences(document: Json) -> list[str]:
     elif candidate is not None:
         name = f"{candidate['map']} with {number(candidate['num_features'])} features"
         found = f"Best so far: {name}. {candidate['words']}"
-    return [text for text in (found, document["search"]["words"]) if text]
+    said = [found, *clustered(document), document["search"]["words"]]
+    return [text for text in said if text]
+
+
+def clustered(document: Json) -> list[str]:
+    """Return which k-means is certified, and how clusters agree with the classes; [] for other goals."""
+    clustering = document.get("clustering")
+    if clustering is None:
+        return []
+    count = f"{number(clustering['num_clusters'])} clusters"
+    lines = [
+        f"k-means is that of jaxkern.kmeans: {count}, {number(clustering['num_restarts'])} restarts, seeds of its own."
+    ]
+    names = {
+        "exact kernel": "kernel k-means",
+        "no kernel": "plain k-means of the same columns",
+        "the recommended map": f"k-means of {document['map']}",
+    }
+    agreement = [
+        f"{names[one['name']]} {number(one['adjusted_rand'])}"
+        for one in clustering["agreement"]
+    ]
+    if agreement:
+        lines.append(
+            f"Adjusted Rand index with the classes (1: the same, 0: chance): {', '.join(agreement)}."
+        )
+    return lines + clustering["words"]
 
 
 def _surety(document: Json) -> str:
@@ -73,7 +101,8 @@ def _surety(document: Json) -> str:
     if entry["basis"] != "draws":
         return f"By {BASES[entry['basis']]}, at most {most} of its draws do worse, on {where}."
     if (
-        entry["map"] in _FIXED
+        document["goal"] != "clustering"
+        and entry["map"] in _FIXED
         and entry["sizes"].get("num_landmarks", 0) >= document["data"]["rows"]
     ):
         return f"All rows are its landmarks, so that nothing in it is random; it was checked on {where}."
@@ -90,33 +119,32 @@ def recommended(document: Json) -> Json:
 
 def compared(
     document: Json,
-) -> list[tuple[str, int | None, float | None, float | None, float | None]]:
+) -> list[tuple[str, Any, Any, Any, Any, Any]]:
     """Return the map, the exact kernel and no kernel: numbers for each row, error, accuracy, seconds per million rows.
 
-    There is none where there is nothing to compare with.
+    The last entry is the adjusted Rand index with the classes. There is none where there is nothing to compare with.
     """
     right = {
         row["name"]: row["accuracy"] for row in document["held_out"].get("rows", [])
     }
-    rows = [
+    agreement = document.get("clustering", {}).get("agreement", [])
+    rand = {row["name"]: row["adjusted_rand"] for row in agreement}
+    entries = [(one["name"], one["name"], one) for one in document["comparison"]]
+    if document["map"] is not None and entries:
+        entry = recommended(document)
+        error = {"error": (entry["error"] or {}).get("median")}
+        entries.insert(0, (entry["map"], "the recommended map", entry | error))
+    return [
         (
-            one["name"],
+            shown,
             one["num_features"],
             one["error"],
-            right.get(one["name"]),
+            right.get(name),
             one["seconds_per_million"],
+            rand.get(name),
         )
-        for one in document["comparison"]
+        for shown, name, one in entries
     ]
-    if document["map"] is not None and rows:
-        entry = recommended(document)
-        told = (
-            (entry["error"] or {}).get("median"),
-            right.get("the recommended map"),
-            entry["seconds_per_million"],
-        )
-        rows.insert(0, (entry["map"], entry["num_features"], *told))
-    return rows
 
 
 def uncertified(document: Json) -> list[tuple[str, str, str]]:

@@ -316,50 +316,13 @@ def test_the_command_says_how_a_count_is_taken(tmp_path, capsys, asked, said, lo
     assert f"Target visits: {said}" in out and loss in out
     assert ("pass --target-kind class" in out) == (not asked)
     told = read(tmp_path / "o" / "certificate.json")
+    assert told["confidence"] == 0.95 and told["data"]["columns"] == ["a", "b"]
     assert said in " ".join(told["prediction"]["words"])
     assert told["prediction"]["numeric"] == (not asked)
     again = told["commands"]["again"]
     assert ("--target-kind class" in again) == bool(asked)
     page = (tmp_path / "o" / "certificate.html").read_text(encoding="utf-8")
     assert f"Target visits: {said}" in page
-
-
-def test_the_command_predicts_a_column(tmp_path, capsys):
-    X, y = wave(CLASSES)
-    cells = [
-        f"{a},{b},{'high' if c > 0 else 'low'}" for (a, b), c in zip(X, y, strict=True)
-    ]
-    (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *cells]))
-    asked = [
-        "--goal",
-        "prediction",
-        "--target",
-        "c",
-        "--eps",
-        "0.3",
-        "--maps",
-        "nystrom",
-        "--standardize",
-    ]
-    assert (
-        main(
-            [
-                "certify",
-                str(tmp_path / "t.csv"),
-                "--output",
-                str(tmp_path / "o"),
-                *asked,
-            ]
-        )
-        == 0
-    )
-    told = read(tmp_path / "o" / "certificate.json")
-    assert (
-        told["prediction"]["target"] == "c"
-        and told["confidence"] == 0.95
-        and told["data"]["columns"] == ["a", "b"]
-    )
-    assert "exact method" in capsys.readouterr().out
 
 
 @pytest.mark.slow
