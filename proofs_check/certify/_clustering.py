@@ -58,7 +58,7 @@ class Clusters:
     labels: jax.Array
     own_disagreement: float
     num_restarts: int
-    classes: np.ndarray | None
+    classes: Any
 
     @property
     def words(self) -> str:
@@ -101,7 +101,6 @@ class Clustering(Goal):
     found_by_one: float | None = None
 
     name = "clustering"
-    drawn = "the map and of the seeds of k-means"
 
     def __post_init__(self) -> None:
         """Check what can be checked without points."""
@@ -112,6 +111,7 @@ class Clustering(Goal):
             f"the share of points that k-means of the features with {self.num_restarts} restarts puts into another "
             "cluster than kernel k-means does, at the best matching of the clusters"
         )
+        # How many times as much as usual a pair of rows takes, see `_work`.
         self.effort = self.num_restarts / RESTARTS[0]
 
     def with_restarts(

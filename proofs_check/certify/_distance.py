@@ -27,7 +27,6 @@ from jaxkern.features import as_map
 from jaxkern.kernels import psd_kernel
 from proofs_check.certify._errors import finite
 from proofs_check.certify._leading import Choice, Products
-from proofs_check.certify._model import Goal
 from proofs_check.certify._rows import Rows, distinct, embed, rows_of
 from proofs_check.certify._tiles import (
     Ratios,
@@ -97,7 +96,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Distance(Goal):
+class Distance:
     """The error of a map is max over pairs of | |phi(x) - phi(y)| / |K_x - K_y| - 1 |.
 
     Attributes

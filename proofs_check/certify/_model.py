@@ -21,10 +21,6 @@ class Goal(Protocol):
     name: str
     words: str
     """What the error is, in one sentence."""
-    drawn: str = "the map"
-    """What is random in a draw."""
-    effort: float = 1.0
-    """How many times as much as usual the goal takes for each pair of rows."""
 
     def refuses(self, _map_name: str, /) -> str:
         """Return why this goal makes no sense for a map; "" where it does."""
@@ -39,10 +35,6 @@ class Goal(Protocol):
     def detail(self, _phi: Any, _prepared: Any, /) -> dict[str, Any]:
         """Return what a page may draw of this map."""
         return {}
-
-    def python(self, _made: str, /) -> list[str]:
-        """Return lines of Python that follow those that draw the map `phi`; `_made` is the text of the key."""
-        return []
 
 
 @dataclass(frozen=True)

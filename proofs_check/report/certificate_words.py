@@ -133,7 +133,7 @@ def compared(
     if document["map"] is not None and entries:
         entry = recommended(document)
         error = {"error": (entry["error"] or {}).get("median")}
-        entries.insert(0, (entry["map"], "the recommended map", entry | error))
+        entries.insert(0, (entry["map"], "the recommended map", {**entry, **error}))
     return [
         (
             shown,
