@@ -14,7 +14,12 @@ from proofs_check.certify import _prediction, _work
 from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._clock import CELLS, Clock
 from proofs_check.certify._clustering import RESTARTS, Clustering
-from proofs_check.certify._compare import clusters, comparison, held_out
+from proofs_check.certify._compare import (
+    MEASURED_ROWS,
+    clusters,
+    comparison,
+    held_out,
+)
 from proofs_check.certify._distance import Distance
 from proofs_check.certify._document import Results, document_of
 from proofs_check.certify._entries import cheapest
@@ -170,11 +175,13 @@ def certify(
     detail = (
         {} if best is None else _detail(trials, best, clone(key), key_detail, affords)
     )
-    measure = (
-        2
-        * _work.trial(goal.name, known["nystrom"], 1, min(table.rows, 4_000), table.dim)
-        < affords.left
+    looked_at = min(table.rows, MEASURED_ROWS)
+    if trials.is_prepared:
+        looked_at = table.rows
+    takes = _work.trial(
+        goal.name, known["nystrom"], 1, looked_at, table.dim, ready=trials.is_prepared
     )
+    measure = 2 * takes < affords.left
     compared = comparison(key_columns, trials, best, measure)
     split = (
         held_out(key_split, trials, best, request) if affords.left > HELD_OUT else {}

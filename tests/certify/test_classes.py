@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxkern import features, kernels
+from jaxkern import kernels
 from proofs_check.certify import _clustering, _means, _nearest, _separation
 from proofs_check.certify._clustering import Clustering
 from proofs_check.certify._separation import Separation
@@ -95,14 +95,6 @@ def test_maps_that_keep_distances_find_the_clusters(blobs, rng, dtype):
             goal.error(key(1), fixed(jnp.asarray(scale * turned, dtype)), prepared) == 0
         )
     assert goal.detail(phi, prepared) == {"words": prepared.words}
-
-
-def test_kernel_jl_finds_the_clusters(blobs):
-    """It rescales what it keeps by the cube of the spectrum, to which no partition into blobs is sensitive."""
-    X = jnp.asarray(blobs[0], jnp.float32)
-    goal = Clustering(KERNEL, CLASSES)
-    phi = features.kernel_jl(key(2), KERNEL, X, num_features=40, centered=True)
-    assert goal.error(key(1), phi, goal.prepare(key(0), X)) == 0
 
 
 @pytest.mark.parametrize("moved", [1, 6])
