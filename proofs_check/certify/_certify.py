@@ -13,8 +13,13 @@ from jaxkern import draws
 from proofs_check.certify import _prediction, _work
 from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._clock import CELLS, Clock
-from proofs_check.certify._clustering import Clustering
-from proofs_check.certify._compare import comparison, held_out
+from proofs_check.certify._clustering import RESTARTS, Clustering
+from proofs_check.certify._compare import (
+    MEASURED_ROWS,
+    clusters,
+    comparison,
+    held_out,
+)
 from proofs_check.certify._distance import Distance
 from proofs_check.certify._document import Results, document_of
 from proofs_check.certify._entries import cheapest
@@ -39,6 +44,8 @@ LEAST_LAST = 15.0
 """Seconds that are left at least for what comes after the draws, or a quarter of the time where that is less."""
 SLACK = 1e-6
 MOST_DETAIL_ROWS = 2_000
+SEEDED_ROWS = 500
+"""Rows on which the number of restarts of k-means is chosen."""
 HELD_OUT = 5.0
 """Reference seconds that are left at least where rows are held out."""
 
@@ -69,9 +76,9 @@ def certify(
     key : typed random key. With jax.random.key(seed), the document holds the seed.
     X : (N, dim) points in a NumPy or JAX array or a memory-mapped file, of any real dtype, or a `Table`.
     request : what is asked, a `Request` with eps, delta, confidence, goal, kernel, lengthscale, maps, time (in
-        minutes), num_clusters, separation, dtype and features_at_most.
+        minutes), num_clusters, num_restarts, separation, dtype, features_at_most and target_kind.
     labels : (N,) classes, for the goal "separation"; their number is the default of num_clusters. For the goal
-        "prediction", the classes or numbers that are predicted.
+        "prediction", the classes or numbers that are predicted (see `target_kind`).
     standardize : whether columns are shifted and scaled to mean 0 and standard deviation 1.
     say : called with a line of progress now and then.
     command, opened : what the document shows as the command, and as the Python that opens the table.
@@ -131,6 +138,11 @@ def certify(
             key, (table, held), kernel, scale, request, clock, tell, *shown
         )
     goal = _goal(request, kernel, table)
+    if isinstance(goal, Clustering) and request.num_restarts is None:
+        key_rows, key_seeds = jax.random.split(keys.restarts)
+        rows = rows_for(key_rows, table.rows, min(table.rows, SEEDED_ROWS))
+        points = table.take(rows, "float64")
+        goal = goal.with_restarts(key_seeds, points, request.eps, request.delta)
     known = families(table.rows, table.dim, request.eps)
     trials, rounding, remark = trials_for(
         keys.trials, table, kernel, goal, request, Clock(LOOKING * limit)
@@ -165,11 +177,13 @@ def certify(
     detail = (
         {} if best is None else _detail(trials, best, clone(key), keys.detail, affords)
     )
-    measure = (
-        2
-        * _work.trial(goal.name, known["nystrom"], 1, min(table.rows, 4_000), table.dim)
-        < affords.left
+    looked_at = min(table.rows, MEASURED_ROWS)
+    if trials.is_prepared:
+        looked_at = table.rows
+    takes = _work.trial(
+        goal.name, known["nystrom"], 1, looked_at, table.dim, ready=trials.is_prepared
     )
+    measure = 2 * takes < affords.left
     compared = comparison(keys.columns, trials, best, measure)
     split = (
         held_out(keys.held_out, trials, best, request)
@@ -181,6 +195,10 @@ def certify(
         found=found, best=best, detail=detail, compared=compared, held_out=split, command=command, opened=opened,
     )  # fmt: skip
     document = document_of(results, lengthscale, source, remark, started, clock.spent)
+    if isinstance(goal, Clustering):
+        document["clustering"] = clusters(
+            keys.clusters, trials, best, clone(key), measure
+        )
     return Certificate(document, trials, best, key)
 
 
@@ -229,9 +247,8 @@ def _goal(request: Request, kernel: Any, table: Table) -> Goal:
         raise ValueError(
             "the goal clustering needs the number of clusters; pass num_clusters, or labels"
         )
-    return Clustering(
-        kernel, len(classes) if request.num_clusters is None else request.num_clusters
-    )
+    num_clusters = request.num_clusters or len(classes)
+    return Clustering(kernel, num_clusters, request.num_restarts or RESTARTS[0])
 
 
 def _detail(

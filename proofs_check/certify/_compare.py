@@ -36,11 +36,7 @@ def comparison(
     rows, dim, error = trials.table.rows, trials.table.dim, None
     if measure and trials.goal.name in ("clustering", "separation"):
         key_rows, key_error = jax.random.split(key)
-        prepared = (
-            trials.all_rows()
-            if trials.is_prepared
-            else trials.sample(key_rows, min(rows, MEASURED_ROWS))
-        )
+        prepared = _prepared(trials, key_rows)
         error = finite(
             trials.goal.error(
                 key_error, jax.tree_util.Partial(_columns, trials.table), prepared
@@ -61,6 +57,48 @@ def comparison(
     ]
     names = "name", "num_features", "error", "seconds_per_million", "words"
     return [dict(zip(names, one, strict=True)) for one in told]
+
+
+def _prepared(trials: Trials, key: Any) -> Any:
+    """Return what the goal prepares of all rows if it is there, and of a sample otherwise."""
+    if trials.is_prepared:
+        return trials.all_rows()
+    return trials.sample(key, min(trials.table.rows, MEASURED_ROWS))
+
+
+def clusters(
+    key: Any, trials: Trials, best: Entry | None, key_map: Any, measure: bool
+) -> dict[str, Any]:
+    """Return the k-means that is certified, and how its clusters agree with the classes, as JSON.
+
+    `key_map` is the key of the recommended map, and `measure` says whether there is time for the agreement.
+    """
+    goal: Any = trials.goal
+    words, agreement = [], []
+    if goal.found_by_one is not None:
+        missed = (1 - goal.found_by_one) ** goal.num_restarts
+        share = f"{100 * goal.found_by_one:.3g} % of its seedings"
+        words.append(
+            f"k-means with the exact kernel finds its best partition, up to eps, from {share}; "
+            f"{goal.num_restarts} restarts miss it with a probability of about {max(missed, 1e-6):.1g}."
+        )
+    if measure and trials.table.labels is not None:
+        key_rows, key_seeds = jax.random.split(key)
+        prepared = _prepared(trials, key_rows)
+        columns = jax.tree_util.Partial(_columns, trials.table)
+        maps = {"exact kernel": None, "no kernel": columns}
+        if best is not None:
+            phi = trials.draw(best.family, best.known_size, key_map)
+            maps["the recommended map"] = phi
+        for name, phi in maps.items():
+            index = goal.agreement(key_seeds, phi, prepared)
+            agreement.append({"name": name, "adjusted_rand": finite(index)})
+    return {
+        "num_clusters": goal.num_clusters,
+        "num_restarts": goal.num_restarts,
+        "agreement": agreement,
+        "words": words,
+    }
 
 
 def held_out(

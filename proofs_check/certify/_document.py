@@ -312,10 +312,11 @@ def curve(trials: Trials, entry: Entry) -> list[dict[str, Any]]:
 
 
 def is_deterministic(trials: Trials, entry: Entry) -> bool:
-    """Tell whether nothing of a map is drawn: it has all rows as landmarks, and no random numbers."""
+    """Tell whether nothing of a draw is random: the map has all rows as landmarks, and the goal has no seeds."""
     landmarks = entry.family.num_points(entry.known_size)
     return (
-        entry.family.name in ("nystrom", "kernel_pca")
+        trials.goal.name != "clustering"
+        and entry.family.name in ("nystrom", "kernel_pca")
         and landmarks == trials.table.rows
     )
 
@@ -325,8 +326,9 @@ def guarantee(
 ) -> str:
     """Return what the certificate promises, in a few sentences."""
     goal, dtype = trials.goal.name, trials.dtype
+    seeds = " and of the seeds of k-means" if goal == "clustering" else ""
     least = _complement(request.delta)
-    over = f"With probability at least {least} over the draw of the map"
+    over = f"With probability at least {least} over the draw of the map{seeds}"
     fixed = is_deterministic(trials, entry)
     if fixed:
         over = "All rows are landmarks and nothing is drawn, so that the map is deterministic"
@@ -478,4 +480,7 @@ def lines_of_python(
         )
         lines.append(f"phi = features.standardized(phi, {moments})")
     lines.append("phi = table.attach(phi)")
+    goal: Any = trials.goal
+    if goal.name == "clustering":
+        lines += goal.python(made)
     return "\n".join(lines)

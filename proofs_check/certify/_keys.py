@@ -10,7 +10,11 @@ number could be a key that splitting gave to the map, whose subkeys would then b
 
 
 class Keys(NamedTuple):
-    """One key for each use: `rows` splits off the rows held out, `exact` chooses landmarks for the exact method."""
+    """One key for each use.
+
+    `rows` splits off the rows held out, `exact` chooses landmarks for the exact method, `restarts` finds how many k-means
+    needs, and `clusters` draws the seeds of the k-means that is shown and printed.
+    """
 
     scale: Any
     facts: Any
@@ -20,6 +24,8 @@ class Keys(NamedTuple):
     columns: Any
     rows: Any
     exact: Any
+    restarts: Any
+    clusters: Any
 
 
 def keys_of(key: Any) -> Keys:

@@ -127,6 +127,7 @@ class Hunt:
             self.trials.table.dim,
             60 * self.request.time,
         )
+        self.effort = getattr(self.trials.goal, "effort", 1.0)
         self.least = least_demands(self.demands)
         self.likely = LIKELY.get(self.goal, ELSE_LIKELY)
         refuses = self.trials.goal.refuses
@@ -451,8 +452,9 @@ class Hunt:
         def takes(count: int) -> float:
             once = self.once(rows) / TRIALS if count == rows else 0.0
             return once + _work.trial(
-                self.goal, self.families[name], size, count, self.dim
-            )
+                self.goal, self.families[name], size, count, self.dim,
+                effort=self.effort, ready=count == rows,
+            )  # fmt: skip
 
         steps = _work.ladder(self.goal, rows, takes, DRAWING * self.budget / TRIALS)
         last = self.takes(name, size, steps[-1])
@@ -468,12 +470,14 @@ class Hunt:
         rows = self.trials.table.rows if sample is None else sample
         rank = getattr(self.trials.goal, "rank", None) if sample is None else None
         return _work.trial(
-            self.goal, self.families[name], size, rows, self.dim, rank=rank
-        )
+            self.goal, self.families[name], size, rows, self.dim,
+            rank=rank, effort=self.effort, ready=sample is None,
+        )  # fmt: skip
 
     def once(self, rows: int) -> float:
         """Return the reference seconds of what all draws on all rows share."""
-        times = _work.LASTING if hasattr(self.trials.goal, "lasting") else 1.0
+        lasts = hasattr(self.trials.goal, "lasting")
+        times = _work.LASTING if lasts else self.effort
         return times * _work.preparing(self.goal, rows, self.dim)
 
     def cost(self, entry: Entry) -> float:

@@ -48,8 +48,15 @@ CHOOSING_ROWS, LANDMARKS, MOST_PRODUCTS = 2_000, 512, 100
 """The most rows that a penalty is chosen on; of the exact method, the preconditioner and products with the kernel."""
 UPPER, MOST_BET = 0.9, 0.95
 """The part of the error rate for upper limits, which decide; the part of the capital that a bet may risk."""
-MOST_CLASSES = 20
-"""More different whole numbers than this, and than a twentieth of the rows, are no classes but a number."""
+NO_NAME = "the target"
+MOST_VALUES = 10
+"""A target of more different whole numbers than this is a number, unless `target_kind` says that it is a class."""
+MOST_CLASSES = 1_000
+"""Every class is a column of the target."""
+MEAN, LARGEST_CLASS = "mean", "largest class"
+"""The trivial predictors: what they predict is the same for every row."""
+TRIVIAL_SHARE = 0.25
+"""Share of the error rate for the comparison with the trivial predictor, on which every recommendation depends."""
 
 
 def split(key: Any, table: Table) -> tuple[Table, Table]:
@@ -95,16 +102,23 @@ class Target:
     Attributes
     ----------
     name : of the column, "the target" where it has none.
+    words : how it was taken, as a class or as a number, and how to change that.
     train : (n, t), and `mean` (t,), which was taken off.
     held : (h,) classes, or numbers in the same units with their mean.
     span : lowest and highest number among the training rows, to which predictions are cut; None for classes.
     """
 
     name: str
+    words: str
     train: np.ndarray
     mean: np.ndarray
     held: np.ndarray
     span: tuple[float, float] | None
+
+    @property
+    def trivial(self) -> str:
+        """Return the name of the predictor that predicts the same for every row."""
+        return LARGEST_CLASS if self.span is None else MEAN
 
     @property
     def limits(self) -> float:
@@ -121,15 +135,18 @@ class Target:
         )
 
 
-def target_of(train: Table, held: Table) -> Target:
-    """Return the target of a table that was split. Raises ValueError where there is none, or one value of it."""
+def target_of(train: Table, held: Table, kind: str | None, python: bool) -> Target:
+    """Return the target of a table that was split; `python` says that options are passed in Python.
+
+    Raises ValueError if there is no target, or one value of it, or if its values are not of the kind.
+    """
     if train.labels is None or held.labels is None:
         raise ValueError(
             "the goal prediction needs a target for every row; pass labels, or --target COLUMN"
         )
     name = next(
         (name for name, why in train.left_out.items() if why == "holds the labels"),
-        "the target",
+        NO_NAME,
     )
     values = np.array(
         [as_number(text) for text in train.label_names], float
@@ -139,11 +156,33 @@ def target_of(train: Table, held: Table) -> Target:
         raise ValueError(
             f"the {train.rows:,} training rows hold one value of {name}, {value}; pass another target"
         )
-    few = len(values) <= max(MOST_CLASSES, (train.rows + held.rows) // 20)
-    if np.isnan(values).any() or (few and np.all(values == np.floor(values))):
+    present = np.unique(np.concatenate([train.labels, held.labels]))
+    texts = [train.label_names[i] for i in present if np.isnan(values[i])]
+    if kind == "number" and texts:
+        raise ValueError(
+            f"{name} cannot be predicted as a number, since it holds {texts[0]!r}; "
+            f"pass {_kind_option('class', python)}"
+        )
+    whole = not texts and bool(np.all(values[present] == np.floor(values[present])))
+    is_class = bool(texts) or (whole and len(present) <= MOST_VALUES)
+    if kind is not None:
+        is_class = kind == "class"
+    count = f"{len(present):,} different values"
+    called = "The target" if name == NO_NAME else f"Target {name}"
+    words = f"{called}: a {'class' if is_class else 'number'} ({count})"
+    if kind is None and whole:
+        other = "number" if is_class else "class"
+        goal = "a number" if is_class else "classes"
+        words += f"; pass {_kind_option(other, python)} to predict it as {goal}"
+    if is_class:
+        if len(present) > MOST_CLASSES:
+            raise ValueError(
+                f"{name} has {count}, and at most {MOST_CLASSES:,} classes can be predicted; pass another target"
+            )
         columns = 2.0 * np.eye(len(values))[train.labels] - 1
         return Target(
             name,
+            f"{words}.",
             columns - columns.mean(axis=0),
             columns.mean(axis=0),
             held.labels,
@@ -154,6 +193,7 @@ def target_of(train: Table, held: Table) -> Target:
     mean, span = y.mean() / unit, (float(y.min() / unit), float(y.max() / unit))
     return Target(
         name,
+        f"{words}.",
         (y / unit - mean)[:, None],
         np.array([mean]),
         values[held.labels] / unit,
@@ -161,15 +201,20 @@ def target_of(train: Table, held: Table) -> Target:
     )
 
 
+def _kind_option(kind: str, python: bool) -> str:
+    return f'target_kind="{kind}"' if python else f"--target-kind {kind}"
+
+
 def excess_limits(
-    target: Target, difference: np.ndarray, level: float
+    target: Target, difference: np.ndarray, level: float, upper_share: float = UPPER
 ) -> tuple[float, float]:
     """Return (lower, upper) limits of a mean difference of losses, (h,): together they fail with probability `level`.
 
+    The upper limit has a share of that probability, and the lower limit the rest.
     Those of classes are the limits of Clopper and Pearson for the rates at which only one of two methods is wrong;
     those of numbers come from betting, and hold for every law within the range of the loss.
     """
-    lower, upper = (1 - UPPER) * level, UPPER * level
+    lower, upper = (1 - upper_share) * level, upper_share * level
     if target.span is not None:
         ends: Any = {
             "low": -target.limits,
@@ -242,7 +287,8 @@ def certificate(
 ) -> Certificate:  # fmt: skip
     """Fit and judge all methods on a table that was split; `scale` is the lengthscale, and where it is from."""
     table, held = tables
-    target = target_of(table, held)
+    target = target_of(table, held, request.target_kind, command is None)
+    say(target.words)
     wide = jax.dtypes.canonicalize_dtype("float64") == np.dtype("float64")
     loss = (
         "rate of errors"
@@ -257,10 +303,16 @@ def certificate(
         key, table, kernel, goal, request.dtype or ("float64" if wide else "float32")
     )
     every = candidates(table.rows, table.dim, request)
-    level = (1 - request.confidence) / (len(every) + 1)
+    error_rate = 1 - request.confidence
+    level = (1 - TRIVIAL_SHARE) * error_rate / (len(every) + 1)
     methods = _Methods(key, trials, held, target, level)
     rows = [methods.row("exact method", table.rows, *methods.exact())]
     rows.append(methods.row("linear model", table.dim, methods.linear()))
+    # The lower limit decides here: the exact method predicts something if it is above 0.
+    shares = {"level": TRIVIAL_SHARE * error_rate, "upper_share": 1 - UPPER}
+    columns = np.zeros((held.rows, target.train.shape[1]))
+    rows.append(methods.row(target.trivial, 0, columns, **shares))
+    predicts = rows[-1]["low"] > 0
     judged: list[tuple[Family, int, dict[str, Any]]] = []
     for family, size in every:
         if not clock.left:
@@ -278,13 +330,13 @@ def certificate(
         judged.append((family, size, row))
     rows += [row for *_, row in judged]
     entries = [
-        _entry(name, judged, every, request.eps)
+        _entry(name, judged, every, request.eps, "" if predicts else target.name)
         for name in dict.fromkeys(family.name for family, _ in every)
     ]
     good = [
         (row["num_features"], row["high"], family.name)
         for family, _, row in judged
-        if row["high"] <= request.eps
+        if predicts and row["high"] <= request.eps
     ]
     best = (
         next(entry for entry in entries if entry.family.name == min(good)[-1])
@@ -328,7 +380,7 @@ def certificate(
             f"With confidence {request.confidence:g}, for independent rows of one law: ridge regression on the "
             f"features of this very map, fitted on {table.rows:,} training rows with the stated penalty, has an excess "
             f"of at most {request.eps:g}: {goal.words}. Limits are those of {held.rows:,} rows that nothing was fitted "
-            f"or chosen on, and hold for all {len(every) + 1} methods at once."
+            f"or chosen on, and hold for all {len(every) + 2} methods at once."
         )
         if copies := table.duplicate_rows:
             document["guarantee"] += (
@@ -378,13 +430,16 @@ class _Methods:
         columns: np.ndarray,
         bound: Any = None,
         sizes: Any = None,
+        level: float | None = None,
+        upper_share: float = UPPER,
     ) -> dict[str, Any]:
         """Return what is told of a method, as JSON; the first is the one that the others are set beside."""
         losses, (low, high) = self.target.losses(columns), (0.0, 0.0)
         if self.base is None:
             self.base = losses
         else:
-            low, high = excess_limits(self.target, losses - self.base, self.level)
+            shares = level or self.level, upper_share
+            low, high = excess_limits(self.target, losses - self.base, *shares)
         return {
             "name": name, "sizes": sizes, "num_features": width, "loss": float(losses.mean()),
             "excess": float(np.mean(losses - self.base)), "low": low, "high": high, "bound": bound,
@@ -476,13 +531,21 @@ def _largest(bounds: Any) -> float | None:
     return bound if math.isfinite(bound) else None
 
 
-def _entry(name: str, judged: list[Any], every: list[Any], eps: float) -> Entry:
-    """Return what is known of a map: its smallest size that is good, or why there is none."""
+def _entry(
+    name: str, judged: list[Any], every: list[Any], eps: float, unpredicted: str
+) -> Entry:
+    """Return what is known of a map: its smallest size that is good, or why there is none.
+
+    `unpredicted` is the name of a target that the exact method is not shown to predict, "" otherwise.
+    """
     mine = [(family, size, row) for family, size, row in judged if family.name == name]
     planned = [family for family, _ in every if family.name == name]
     for family, size, row in mine:
         if row["high"] <= eps:
             words = f"its excess is {row['excess']:.3g}, and at most {row['high']:.3g} on rows never seen"
+            if unpredicted:
+                words += f", but the exact method is not shown to predict {unpredicted}"
+                return Entry(family, "not certified", words)
             return Entry(family, "certified", words, size, "held-out rows")
     if len(mine) < len(planned):
         return Entry(
@@ -512,15 +575,38 @@ def _words(
     test: int,
     level: float,
 ) -> Iterator[str]:
-    """Yield what to use in plain sentences: the map, the linear model or the exact kernel."""
-    exact, linear = rows[:2]
+    """Yield what to use in plain sentences: the map, the linear model, the exact kernel, or nothing."""
+
+    def shown(loss: float) -> str:
+        return f"{100 * loss:.3g} %" if target.span is None else f"{loss:.3g}"
+
+    exact, linear, trivial = rows[:3]
+    unit = "an error rate" if target.span is None else "a squared error over variance"
+    losses = f"has {unit} of {shown(exact['loss'])} on {test:,} held-out rows, and the {trivial['name']} one of "
+    losses += shown(trivial["loss"])
+    if target.span is not None and trivial["loss"] > 0:
+        r_squared = 1 - exact["loss"] / trivial["loss"]
+        losses += f" (R^2 = {round(r_squared, 2) + 0.0:.2f})"
+    if trivial["low"] <= 0:
+        yield target.words
+        yield f"Nothing here is shown to predict {target.name}, and nothing is recommended: the exact method {losses}."
+        ends = f"between {shown(trivial['low'])} and {shown(trivial['high'])}"
+        yield f"On rows never seen the exact method gains {ends} over the {trivial['name']}."
+        if linear["high"] < 0:
+            yield "The linear model is better than the exact method: try another kernel or lengthscale."
+        return
     does = "will do, without a kernel" if linear["high"] <= eps else "is not certified"
-    limits = f"between {linear['low']:.3g} and {linear['high']:.3g} on rows never seen"
-    yield f"The linear model {does}: its loss exceeds that of the exact method by {linear['excess']:.3g}, {limits}."
+    limits = (
+        f"between {shown(linear['low'])} and {shown(linear['high'])} on rows never seen"
+    )
+    yield f"The linear model {does}: its loss exceeds that of the exact method by {shown(linear['excess'])}, {limits}."
     if best is None and linear["high"] > eps:
         yield "No map is certified, and the exact kernel is the better choice."
-    yield f"The exact method has a loss of {exact['loss']:.3g} on {test:,} held-out rows."
+    yield f"The exact method {losses}."
+    yield target.words
+    if trivial["high"] <= eps:
+        yield f"The {trivial['name']} alone is within eps of the exact method: pass a smaller eps."
     _, least = excess_limits(target, np.zeros(test), level)
     if best is None and least > eps:
-        told = f"of two methods that never differ on {test:,} rows the excess may be {least:.3g} on others"
+        told = f"of two methods that never differ on {test:,} rows the excess may be {shown(least)} on others"
         yield f"No map could have been certified: {told}. About {least / eps:.2g} times as many rows would tell."

@@ -26,6 +26,7 @@ KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {
     kernel.__name__.lower(): kernel for kernel in STATIONARY
 }
 SEPARATIONS = ("means", "points")
+TARGET_KINDS = ("number", "class")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class Request:
     dtype : of points and maps, "float32" or "float64"; by default float32, but float64, where jax_enable_x64 is on, for
         points that float32 rounds too much, or pairs that it cannot tell apart. Errors are measured against the
         kernel of the rows in float64 in any case, so that what rounding does to points and maps is part of them.
+    num_restarts : for the goal "clustering": of `kmeans` on the features of a map, which is what is certified. By
+        default 10, 30 or 100: as many as k-means with the exact kernel needs to find its best partition again.
+    target_kind : for the goal "prediction": "number" or "class", what the target is. By default text is a class, and
+        so are whole numbers of at most 10 different values; other numbers are numbers.
     features_at_most : no map with more features of a point is searched or recommended; by default any number.
     """
 
@@ -64,6 +69,8 @@ class Request:
     separation: str = "means"
     dtype: str | None = None
     features_at_most: int | None = None
+    target_kind: str | None = None
+    num_restarts: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is out of range, and for names that are not known."""
@@ -81,6 +88,14 @@ class Request:
         _one_of("goal", self.goal, (*GOALS, "prediction"))
         _one_of("kernel", self.kernel, KERNELS)
         _one_of("separation", self.separation, SEPARATIONS)
+        if self.num_restarts is not None:
+            checks.count("num_restarts", self.num_restarts)
+        if self.target_kind is not None:
+            _one_of("target_kind", self.target_kind, TARGET_KINDS)
+            if self.goal != "prediction":
+                raise ValueError(
+                    f"target_kind is for the goal prediction, and the goal is {self.goal}"
+                )
         object.__setattr__(
             self, "maps", NAMES if self.maps is None else tuple(self.maps)
         )

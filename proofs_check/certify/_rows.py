@@ -5,6 +5,7 @@ Errors of maps are measured against the kernel of the first, so that what roundi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -75,9 +76,13 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def features(phi: Any, points: jax.Array) -> jax.Array:
     """Return the features of points, (n, num_features), with columns of zeros up to 64, 128 or a multiple of 256."""
-    Z = phi(points)
+    return padded(phi(points), jnp.pad)
+
+
+def padded(Z: Any, pad: Callable[..., Any] = np.pad) -> Any:
+    """Return a matrix with columns of zeros up to 64, 128 or a multiple of 256."""
     step = min(max(1 << (Z.shape[1] - 1).bit_length(), _COLUMNS[0]), _COLUMNS[1])
-    return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % step)))
+    return pad(Z, ((0, 0), (0, -Z.shape[1] % step)))
 
 
 embed = compiled(features)

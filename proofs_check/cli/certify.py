@@ -62,7 +62,7 @@ DEFAULTS: dict[str, Any] = {
 
 ASKED = (
     "eps", "delta", "confidence", "goal", "kernel", "lengthscale", "maps", "time", "separation", "dtype",
-    "features_at_most",
+    "features_at_most", "target_kind", "num_restarts",
 )  # fmt: skip
 """Options that are attributes of a `Request` of the same name."""
 
@@ -131,9 +131,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for the goal clustering (default: the number of classes)",
     )
     add(
+        "--num-restarts",
+        **count,
+        metavar="N",
+        help="of k-means, for the goal clustering (default: 10, 30 or 100, by a look at the rows)",
+    )
+    add(
         "--separation",
         choices=("means", "points"),
         help="what stays apart (default: %(default)s)",
+    )
+    add(
+        "--target-kind",
+        choices=("number", "class"),
+        help="what the target is (default: text and few whole numbers are classes)",
     )
     add(
         "--seed",

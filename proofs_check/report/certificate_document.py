@@ -59,6 +59,10 @@ def _contradictions(document: Mapping[str, Any]) -> list[str]:
         faults.append(
             fault_of(document.get("prediction"), PREDICTION, "certificate.prediction")
         )
+    if "clustering" in document:
+        faults.append(
+            fault_of(document["clustering"], CLUSTERING, "certificate.clustering")
+        )
     if document["candidate"] is not None:
         faults.append(
             fault_of(document["candidate"], CANDIDATE, "certificate.candidate")
@@ -203,6 +207,15 @@ PREDICTION = {
     "level": _rate,
     "exact_bound": _or_null(_amount),
     "rows": [METHOD],
+    "words": [str],
+}
+AGREEMENT = {
+    "name": _among("no kernel", "exact kernel", "the recommended map"),
+    "adjusted_rand": _or_null(_real),
+}
+CLUSTERING = {
+    **_keys("num_clusters num_restarts", _count),
+    "agreement": [AGREEMENT],
     "words": [str],
 }
 SPECTRUM = {

@@ -40,7 +40,7 @@ def show(
         )
     columns, rows = _COLUMNS, [_row(entry) for entry in document["maps"]]
     if "prediction" in document:
-        columns, rows = words.PREDICTED, words.predicted(document)
+        columns, rows = words.prediction_columns(document), words.predicted(document)
     console.show(
         columns,
         [[_line(cell) or "-" for cell in row] for row in rows],
@@ -78,7 +78,7 @@ def _closing(document: Json) -> list[str]:
         ]
     else:
         lines.append(f"Draw it with {words.sizes_of(document['sizes'])}.")
-    for name, features, error, accuracy, seconds in words.compared(document):
+    for name, features, error, accuracy, seconds, _ in words.compared(document):
         right = (
             ""
             if accuracy is None

@@ -1,11 +1,13 @@
 """What a certificate says in plain words, on its page and in a terminal, from the document alone."""
 
+from typing import Any
+
 from proofs_check.report.text import Json, number
 
 _KEEPS = {
     "distance": "keeps the kernel distance between every two rows to within {}",
     "spectral": "keeps the kernel matrix to within {} (of the largest norm that it could have)",
-    "clustering": "puts at most {} of the rows into another cluster than kernel k-means does",
+    "clustering": "lets k-means put at most {} of the rows into another cluster than kernel k-means does",
     "separation": "loses at most {} of the separation between any two classes",
 }
 _FIXED = ("nystrom", "kernel_pca")  # draw nothing but their landmarks
@@ -17,6 +19,8 @@ ERRORS = {
     "prediction": "loss less that of the exact method",
 }
 """What the error of a draw is, by goal, for an axis."""
+TRIVIAL = ("mean", "largest class")
+"""The predictors that predict the same for every row, as rows of a table of losses."""
 BASES = {
     "draws": "random draws of the map",
     "this data": "a bound that knows these data",
@@ -33,9 +37,13 @@ SCOPES = {
 def headline(document: Json) -> str:
     """Return what to use and what that keeps, in one sentence."""
     if document["map"] is None:
+        if _predicts_nothing(document):
+            target = document["prediction"]["target"]
+            return f"No map is recommended: nothing here is shown to predict {target}."
         return "No map could be certified."
     if document["goal"] == "prediction":
-        keeps = f"{document['goal_words']}, is at most {percent(document['eps'])}"
+        shown = number if document["prediction"]["numeric"] else percent
+        keeps = f"{document['goal_words']}, is at most {shown(document['eps'])}"
         return f"Use {document['map']} with {number(document['num_features'])} features: {keeps}."
     features = (
         ""
@@ -56,7 +64,33 @@ def sentences(document: Json) -> list[str]:
     elif candidate is not None:
         name = f"{candidate['map']} with {number(candidate['num_features'])} features"
         found = f"Best so far: {name}. {candidate['words']}"
-    return [text for text in (found, document["search"]["words"]) if text]
+    said = [found, *clustered(document), document["search"]["words"]]
+    return [text for text in said if text]
+
+
+def clustered(document: Json) -> list[str]:
+    """Return which k-means is certified, and how clusters agree with the classes; [] for other goals."""
+    clustering = document.get("clustering")
+    if clustering is None:
+        return []
+    count = f"{number(clustering['num_clusters'])} clusters"
+    lines = [
+        f"k-means is that of jaxkern.kmeans: {count}, {number(clustering['num_restarts'])} restarts, seeds of its own."
+    ]
+    names = {
+        "exact kernel": "kernel k-means",
+        "no kernel": "plain k-means of the same columns",
+        "the recommended map": f"k-means of {document['map']}",
+    }
+    agreement = [
+        f"{names[one['name']]} {number(one['adjusted_rand'])}"
+        for one in clustering["agreement"]
+    ]
+    if agreement:
+        lines.append(
+            f"Adjusted Rand index with the classes (1: the same, 0: chance): {', '.join(agreement)}."
+        )
+    return lines + clustering["words"]
 
 
 def _surety(document: Json) -> str:
@@ -67,7 +101,8 @@ def _surety(document: Json) -> str:
     if entry["basis"] != "draws":
         return f"By {BASES[entry['basis']]}, at most {most} of its draws do worse, on {where}."
     if (
-        entry["map"] in _FIXED
+        document["goal"] != "clustering"
+        and entry["map"] in _FIXED
         and entry["sizes"].get("num_landmarks", 0) >= document["data"]["rows"]
     ):
         return f"All rows are its landmarks, so that nothing in it is random; it was checked on {where}."
@@ -84,33 +119,32 @@ def recommended(document: Json) -> Json:
 
 def compared(
     document: Json,
-) -> list[tuple[str, int | None, float | None, float | None, float | None]]:
+) -> list[tuple[str, Any, Any, Any, Any, Any]]:
     """Return the map, the exact kernel and no kernel: numbers for each row, error, accuracy, seconds per million rows.
 
-    There is none where there is nothing to compare with.
+    The last entry is the adjusted Rand index with the classes. There is none where there is nothing to compare with.
     """
     right = {
         row["name"]: row["accuracy"] for row in document["held_out"].get("rows", [])
     }
-    rows = [
+    agreement = document.get("clustering", {}).get("agreement", [])
+    rand = {row["name"]: row["adjusted_rand"] for row in agreement}
+    entries = [(one["name"], one["name"], one) for one in document["comparison"]]
+    if document["map"] is not None and entries:
+        entry = recommended(document)
+        error = {"error": (entry["error"] or {}).get("median")}
+        entries.insert(0, (entry["map"], "the recommended map", {**entry, **error}))
+    return [
         (
-            one["name"],
+            shown,
             one["num_features"],
             one["error"],
-            right.get(one["name"]),
+            right.get(name),
             one["seconds_per_million"],
+            rand.get(name),
         )
-        for one in document["comparison"]
+        for shown, name, one in entries
     ]
-    if document["map"] is not None and rows:
-        entry = recommended(document)
-        told = (
-            (entry["error"] or {}).get("median"),
-            right.get("the recommended map"),
-            entry["seconds_per_million"],
-        )
-        rows.insert(0, (entry["map"], entry["num_features"], *told))
-    return rows
 
 
 def uncertified(document: Json) -> list[tuple[str, str, str]]:
@@ -126,11 +160,21 @@ def uncertified(document: Json) -> list[tuple[str, str, str]]:
     ]
 
 
-PREDICTED = ("method", "features", "loss", "excess", "at least", "at most", "bound")
+def _predicts_nothing(document: Json) -> bool:
+    """Tell whether the exact method is not shown to be better than the mean or the largest class."""
+    rows = document["prediction"]["rows"] if "prediction" in document else []
+    return any(row["name"] in TRIVIAL and row["low"] <= 0 for row in rows)
+
+
+def prediction_columns(document: Json) -> tuple[str, ...]:
+    """Return the names of the columns of `predicted`: the loss has its unit in its name."""
+    numeric = document["prediction"]["numeric"]
+    loss = "squared error / variance" if numeric else "errors"
+    return "method", "features", loss, "excess", "at least", "at most", "bound"
 
 
 def predicted(document: Json) -> list[tuple[str, ...]]:
-    """Return a row a method that was fitted, under `PREDICTED`; shares are per cent where classes are predicted."""
+    """Return a row for each method that was fitted; shares are per cent if classes are predicted."""
     shown, rows = number if document["prediction"]["numeric"] else percent, []
     for one in document["prediction"]["rows"]:
         mark = (

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxkern import features, kernels
+from jaxkern import kernels
 from proofs_check.certify import _clustering, _means, _nearest, _separation
 from proofs_check.certify._clustering import Clustering
 from proofs_check.certify._separation import Separation
@@ -97,14 +97,6 @@ def test_maps_that_keep_distances_find_the_clusters(blobs, rng, dtype):
     assert goal.detail(phi, prepared) == {"words": prepared.words}
 
 
-def test_kernel_jl_finds_the_clusters(blobs):
-    """It rescales what it keeps by the cube of the spectrum, to which no partition into blobs is sensitive."""
-    X = jnp.asarray(blobs[0], jnp.float32)
-    goal = Clustering(KERNEL, CLASSES)
-    phi = features.kernel_jl(key(2), KERNEL, X, num_features=40, centered=True)
-    assert goal.error(key(1), phi, goal.prepare(key(0), X)) == 0
-
-
 @pytest.mark.parametrize("moved", [1, 6])
 def test_the_error_is_the_share_of_points_elsewhere(blobs, moved, dtype):
     """A map that collapses clusters, some points of which are in the wrong one and clusters have other numbers."""
@@ -130,7 +122,7 @@ def test_noise_fails_and_what_is_no_number_is_no_error(blobs, rng):
         )
         > 0.3
     )
-    # Of equal features nothing can be told, and the start from the exact partition shall not hide it.
+    # Equal features say nothing of the clusters, and no start from the exact partition may hide that.
     assert goal.error(key(1), fixed(jnp.ones((N, 4))), prepared) > 0.3
     assert np.isnan(goal.error(key(1), fixed(jnp.full((N, 4), jnp.nan)), prepared))
 
@@ -142,30 +134,6 @@ def test_a_partition_that_does_not_repeat_is_told(rng):
     assert "differs from itself on" in prepared.words
 
 
-def test_seeds_do_not_depend_on_the_unit(blobs):
-    X, truth = blobs
-    seeded = jax.jit(_clustering._seeded, static_argnums=2)
-    for unit in (1e-3, 1.0, 1e3):
-        Z = jnp.asarray(unit * X, jnp.float32)
-        labels = np.asarray(seeded(key(0), Z @ Z.T, CLASSES))
-        assert (
-            len(set(zip(labels.tolist(), truth.tolist(), strict=True)))
-            == CLASSES
-            == len(set(labels.tolist()))
-        )
-
-
-def test_a_lost_cluster_gets_the_farthest_point():
-    Z = jnp.asarray([[0.0], [1.0], [2.0], [30.0]])
-    G = _clustering._features_gram(Z)
-    labels = jax.jit(_clustering._moved, static_argnums=2)(
-        G, jnp.asarray([[0, 0, 0, 2], [0, 0, 0, 0]]), 3
-    )
-    # The mean of the first three is 1, and that of all 8.25: the farthest are 0 (or 2), and 30 and 0.
-    assert labels[0].tolist() in ([1, 0, 0, 2], [0, 0, 1, 2])
-    assert labels[1].tolist() == [2, 0, 0, 1]
-
-
 def test_clustering_compiles_once_for_many_draws(blobs, rng):
     X = jnp.asarray(blobs[0], jnp.float32)
     goal = Clustering(KERNEL, CLASSES)
@@ -173,20 +141,14 @@ def test_clustering_compiles_once_for_many_draws(blobs, rng):
     goal.error(
         key(1), fixed(jnp.asarray(rng.normal(size=(N, 40)), jnp.float32)), prepared
     )
-    before = (
-        _clustering._partition._cache_size(),
-        _clustering._features_gram._cache_size(),
-    )
+    before = _clustering._clustered._cache_size()
     for number in range(4):
         goal.error(
             key(number),
             fixed(jnp.asarray(rng.normal(size=(N, 41 + number)), jnp.float32)),
             prepared,
         )
-    assert (
-        _clustering._partition._cache_size(),
-        _clustering._features_gram._cache_size(),
-    ) == before
+    assert _clustering._clustered._cache_size() == before
 
 
 @pytest.mark.parametrize(

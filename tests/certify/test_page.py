@@ -424,6 +424,8 @@ SHAPES = {
     "A pair of classes": documents.CLASSES,
     "The key `prediction`": documents.PREDICTION,
     "A method": documents.METHOD,
+    "The key `clustering`": documents.CLUSTERING,
+    "An agreement": documents.AGREEMENT,
     "The key `commands`": documents.COMMANDS,
     "The key `run`": documents.RUN,
 }

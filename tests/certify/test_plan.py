@@ -551,7 +551,10 @@ def test_clusters_are_counted_by_the_classes_of_the_table():
 def test_the_lines_that_draw_a_map_again_name_its_key_and_precision():
     def lines(key, dtype):
         trials = types.SimpleNamespace(
-            table=from_array(np.eye(5, 2)), kernel=Gaussian(1.0), dtype=dtype
+            goal=types.SimpleNamespace(name="spectral"),
+            table=from_array(np.eye(5, 2)),
+            kernel=Gaussian(1.0),
+            dtype=dtype,
         )
         return seed_of(key), lines_of_python(trials, best, 1.0, key, None)
 

@@ -179,7 +179,9 @@ def test_the_key_decides_the_split_the_maps_and_the_lines_of_python_draw_the_map
 def test_limits_fail_as_rarely_as_they_say():
     """Differences of two methods that are wrong on 8 % and 5 % of the rows; 300 tables, each limit at 0.2."""
     rng = np.random.default_rng(0)
-    target = _prediction.Target("y", np.zeros((2, 2)), np.zeros(2), np.zeros(150), None)
+    target = _prediction.Target(
+        "y", "", np.zeros((2, 2)), np.zeros(2), np.zeros(150), None
+    )
     samples = rng.choice([1, 0, -1], (300, 150), p=(0.08, 0.87, 0.05))
     low, high = np.transpose(
         [_prediction.excess_limits(target, sample, 0.2) for sample in samples]
@@ -220,42 +222,107 @@ def test_what_is_refused(tmp_path, capsys):
         assert message in capsys.readouterr().err
 
 
-def test_the_command_predicts_a_column(tmp_path, capsys):
-    X, y = wave(CLASSES)
-    cells = [
-        f"{a},{b},{'high' if c > 0 else 'low'}" for (a, b), c in zip(X, y, strict=True)
-    ]
-    (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *cells]))
-    asked = [
-        "--goal",
-        "prediction",
-        "--target",
-        "c",
-        "--eps",
-        "0.3",
-        "--maps",
-        "nystrom",
-        "--standardize",
-    ]
-    assert (
-        main(
-            [
-                "certify",
-                str(tmp_path / "t.csv"),
-                "--output",
-                str(tmp_path / "o"),
-                *asked,
-            ]
-        )
-        == 0
-    )
+def test_the_trivial_predictor_is_in_the_table_with_its_loss_by_numpy():
+    X, y = wave(NUMBERS)
+    for target, name in ((y, "mean"), (1.0 * (y > -0.2), "largest class")):
+        made = found(X, target, maps=["nystrom"], features_at_most=32)
+        table = from_array(X, labels=target)
+        train, held = split(jax.random.key(1), table)
+        values = np.array(table.label_names, float)
+        seen, unseen = values[train.labels], values[held.labels]
+        loss = np.mean(unseen != (seen.mean() > 0.5))
+        if name == "mean":
+            loss = np.mean((unseen - seen.mean()) ** 2) / seen.var()
+        trivial = row(made, name)
+        assert trivial["loss"] == pytest.approx(loss)
+        # It is far behind the exact method, which the limits show.
+        assert 0 < trivial["low"] < trivial["excess"] < trivial["high"]
+        assert made.map == "nystrom"
+
+
+@pytest.mark.parametrize("kind", ["number", "class"])
+def test_nothing_is_recommended_if_nothing_predicts(kind):
+    """The features are noise: all methods are close to each other, and none is better than the trivial one."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(CLASSES, 3))
+    y = rng.normal(size=CLASSES)
+    if kind == "class":
+        y = rng.choice(["x", "y", "z"], CLASSES, p=[0.6, 0.3, 0.1])
+    made = found(X, y, 0.9, maps=["nystrom"], features_at_most=8)
+    told = " ".join(made.reasons)
+    assert made.map is None and "Nothing here is shown to predict" in told
+    assert "will do" not in told and "better choice" not in told
+    assert "times as many rows" not in told
+    assert {entry["status"] for entry in made.maps} == {"not certified"}
+    assert find_fault(made.document) == ""
+    page = render(made.document)
+    assert "No map is recommended" in page and "Use nystrom" not in page
+    assert ("mean" if kind == "number" else "largest class") in page
+
+
+def test_a_better_linear_model_is_named_if_the_exact_method_predicts_nothing():
+    X, _ = wave(NUMBERS)
+    asked = {"maps": ["nystrom"], "features_at_most": 4, "lengthscale": 1e-3}
+    made = found(X, X @ [0.1, -2.0] + 7, **asked)
+    assert made.map is None and "The linear model is better" in made.reasons[-1]
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        (np.arange(4_000) % 60, "a number (60 different values); pass target_kind"),
+        (np.arange(60) % 11, "a number (11 different values); pass target_kind"),
+        (np.arange(60) % 10, "a class (10 different values); pass target_kind"),
+        (np.arange(60) % 3 / 2, "a number (3 different values)."),
+        (np.arange(60) % 2 > 0, "a class (2 different values)."),
+    ],
+)
+def test_the_kind_of_a_target_is_said_and_does_not_depend_on_the_rows(y, said):
+    made = found(wave(len(y))[0], y, maps=["nystrom"], features_at_most=2)
+    assert f"The target: {said}" in " ".join(made.reasons)
+    assert made.prediction["numeric"] == said.startswith("a number")
+
+
+def test_a_kind_that_the_target_cannot_be_is_refused():
+    X, y = wave(60)
+    with pytest.raises(ValueError, match=r"holds 'no'.* target_kind=.class."):
+        found(X, np.where(y > 0, "yes", "no"), target_kind="number")
+    with pytest.raises(ValueError, match="among number, class, got 'count'"):
+        found(X, y, target_kind="count")
+    with pytest.raises(ValueError, match="the goal is spectral"):
+        certify(jax.random.key(0), X, goal="spectral", target_kind="number")
+    X, y = wave(1_200)
+    with pytest.raises(ValueError, match=r"1,200 different values.* 1,000 classes"):
+        found(X, y, target_kind="class")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "loss"),
+    [
+        ([], "a number (20 different", "squared error / variance"),
+        (["--target-kind", "class"], "a class (20 different values).", "errors"),
+    ],
+)
+def test_the_command_says_how_a_count_is_taken(tmp_path, capsys, asked, said, loss):
+    X, _ = wave(CLASSES)
+    visits = np.floor(10 + 10 * np.sin(2 * X[:, 0])).astype(int)
+    assert len(np.unique(visits)) == 20
+    cells = [f"{a},{b},{c}" for (a, b), c in zip(X, visits, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,visits", *cells]))
+    goal = ["--goal", "prediction", "--target", "visits", "--maps", "nystrom"]
+    files = [str(tmp_path / "t.csv"), "--output", str(tmp_path / "o")]
+    assert main(["certify", *files, *goal, "--features-at-most", "8", *asked]) < 2
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"Target visits: {said}" in out and loss in out
+    assert ("pass --target-kind class" in out) == (not asked)
     told = read(tmp_path / "o" / "certificate.json")
-    assert (
-        told["prediction"]["target"] == "c"
-        and told["confidence"] == 0.95
-        and told["data"]["columns"] == ["a", "b"]
-    )
-    assert "exact method" in capsys.readouterr().out
+    assert told["confidence"] == 0.95 and told["data"]["columns"] == ["a", "b"]
+    assert said in " ".join(told["prediction"]["words"])
+    assert told["prediction"]["numeric"] == (not asked)
+    again = told["commands"]["again"]
+    assert ("--target-kind class" in again) == bool(asked)
+    page = (tmp_path / "o" / "certificate.html").read_text(encoding="utf-8")
+    assert f"Target visits: {said}" in page
 
 
 @pytest.mark.slow
