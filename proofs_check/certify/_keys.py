@@ -12,8 +12,8 @@ number could be a key that splitting gave to the map, whose subkeys would then b
 class Keys(NamedTuple):
     """One key for each use.
 
-    `rows` splits off the rows held out, `exact` chooses landmarks for the exact method, `restarts` finds how many k-means
-    needs, and `clusters` draws the seeds of the k-means that is shown and printed.
+    `rows` splits off the rows held out, `exact` chooses landmarks for the exact method, `restarts` finds how many
+    k-means needs, and `clusters` draws its seeds for what is shown.
     """
 
     scale: Any
