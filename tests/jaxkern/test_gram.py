@@ -33,6 +33,7 @@ from jaxkern.kernels import (
     Matern32,
     Matern52,
     Polynomial,
+    quantile_lengthscale,
 )
 
 N, M, DIM = 13, 7, 3
@@ -316,6 +317,29 @@ def test_direct_differences_are_never_stored(family):
     )
     held = program.lower(X, V).compile().memory_analysis().temp_size_in_bytes
     assert held <= 4 * (6 * block * block + 4 * X.size)
+
+
+@pytest.mark.parametrize(
+    ("function", "columns", "slices"),
+    [
+        (
+            lambda X: gram_matmul(Gaussian(1.0), X, X[:1200], X[:1200], block_size=512),
+            400,
+            0,
+        ),
+        (quantile_lengthscale, 512, 1),  # one slice, that of the rows, costs nothing
+    ],
+    ids=["product", "quantile"],
+)
+def test_columns_of_a_tile_are_not_cut_out_entry_by_entry(function, columns, slices):
+    """A slice of the columns among the operations of a tile takes five times as long."""
+    program = jax.jit(function).lower(jnp.zeros((2048, 3), jnp.float32))
+    computations = program.compile().as_text().split("\n\n")
+    difference = f"f32[512,{columns}]{{1,0}} subtract("
+    tiles = [text for text in computations if difference in text]
+    assert tiles
+    for text in tiles:
+        assert text.count(f"f32[1,{columns},3]{{2,1,0}} dynamic-slice(") == slices
 
 
 @pytest.mark.parametrize("dim", [DIM, 40])
