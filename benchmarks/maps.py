@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks._case import Case, Part, Work, agree
 from benchmarks._data import (
@@ -33,6 +34,7 @@ from benchmarks._numpy import (
     shifted_rows,
 )
 from jaxkern import features
+from jaxkern.gram import gram_matmul
 from jaxkern.kernels import Gaussian
 
 
@@ -108,6 +110,40 @@ def _landmark_map(
         | by_hand(gaussian_rows(landmarks, scale, np.asarray(phi.projection)), X, d, n),
         check=check,
         floor=kernel_products(rows, dim, n, d),
+        keep=head,
+        items=rows,
+        unit="rows",
+    )
+
+
+def _gram_product(small: bool) -> Work:
+    """Return the work of K(X, X) v in three dimensions, where no matrix is held."""
+    rows, dim = (1500 if small else 20_000), 3
+    X, scale = points(rows, dim), lengthscale(dim)
+    v = points(rows, 1, 1)
+    kernel, points_here, vector = Gaussian(scale), jnp.asarray(X), jnp.asarray(v)
+
+    def sklearn_rows(block: np.ndarray) -> np.ndarray:
+        return rbf_kernel(block, X, gamma=gamma(scale)) @ v
+
+    def check(ours: np.ndarray, peers: Mapping[str, np.ndarray]) -> dict[str, float]:
+        exact = exact_gram(X[:KEPT], X, scale) @ np.float64(v)
+        report = agree("error of ours", difference(ours, exact), ROUNDING)
+        for name, values in peers.items():
+            report |= agree(f"error of {name}", difference(values, exact), ROUNDING)
+        return report
+
+    step = max(PIECE // rows, 1)
+    return Work(
+        ours=lambda: gram_matmul(kernel, points_here, None, vector),
+        peers={
+            "sklearn rbf_kernel": lambda: mapped(
+                sklearn_rows, X, 1, 8 * step, threaded=False
+            )
+        }
+        | by_hand(gaussian_rows(X, scale, v.T), X, 1, rows),
+        check=check,
+        floor=(elementwise("exp", rows * rows),),
         keep=head,
         items=rows,
         unit="rows",
@@ -337,6 +373,12 @@ _LARGE, _FOURIER, _FAST = (
 _HAND = {"numpy": 1.0, "numpy threads": 1.0}
 
 CASES = (
+    Case(
+        "gram-product",
+        "Gram matrix of 20,000 points of dimension 3 times a vector, without the matrix",
+        _gram_product,
+        {"numpy threads": 1},
+    ),
     Case(
         "kernel-jl-fit",
         "Kernel JL drawn at 400 landmarks of dimension 115, 50 features",

@@ -26,6 +26,10 @@ _COLUMNS = 32
 """Most columns of one matrix product: the rounding of a sum grows with its length."""
 _UNROLLED = 16
 """Products, or blocks of squares, that are written out; more products are a loop, one program however many."""
+_PLAIN = 128
+"""Sums that are added one after the other as they are; of more, what each addition loses is carried on (Kahan)."""
+_COMPENSATED = 8
+"""Roundings of a sum with this correction: two, and one for every 16 million that are added."""
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """The error of a kernel value with K(x, x) = 1 up to which the product form serves."""
 _VALUE = 4
@@ -131,10 +135,19 @@ def coordinate_sums(
 
     if dim <= FEW:
         return some(columns, 0)
-    zero = jnp.zeros((n, m), X.dtype)
-    return lax.fori_loop(
-        0, len(columns[0]) // FEW, lambda i, total: total + some(columns, FEW * i), zero
-    )
+    zero, steps = jnp.zeros((n, m), X.dtype), len(columns[0]) // FEW
+    if steps <= _PLAIN:
+        return lax.fori_loop(
+            0, steps, lambda i, total: total + some(columns, FEW * i), zero
+        )
+
+    def add(i: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        total, lost = state
+        part = some(columns, FEW * i) - lost
+        new = total + part
+        return new, lax.stop_gradient((new - total) - part)
+
+    return lax.fori_loop(0, steps, add, (zero, zero))[0]
 
 
 def _in_pairs(terms: list[jax.Array]) -> jax.Array:
@@ -157,7 +170,9 @@ def rounding(
     here. The direct form has a relative error, and s |K'(s)| <= 1 / e for every kernel of this package.
     """
     dim, unit = X.shape[1], jnp.finfo(X.dtype).eps / 2
-    direct = jnp.asarray(unit * (_VALUE + (-(-dim // FEW) + FEW + 6) / 2.7), X.dtype)
+    steps = -(-dim // FEW)
+    steps = steps if steps <= _PLAIN else _COMPENSATED
+    direct = jnp.asarray(unit * (_VALUE + (steps + FEW + 6) / 2.7), X.dtype)
     if slope is None or dim <= FEW:
         return direct
     _, _, first, second = centered(X, Y, scale)

@@ -18,6 +18,7 @@ from jaxkern.draws import normal_rows, pairs, weighted_pairs
 from jaxkern.gram import _product, kernel_distance
 from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.linalg import eigvalsh, matmul
+from jaxkern.linalg._dense import norm
 from jaxkern.pytrees import pytree, static
 
 __all__ = [
@@ -269,7 +270,7 @@ def _spectral_error(
     ) -> tuple[tuple[jax.Array, jax.Array], None]:
         V, log_size = state
         image = apply(V)
-        size = jnp.linalg.norm(image)
+        size = norm(image)
         scaled = image / jnp.where(size > 0, size, 1)
         return (
             scaled,

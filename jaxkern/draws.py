@@ -76,6 +76,18 @@ def weighted_pairs(
     return i, jnp.searchsorted(ends, second, side="right"), most > 0
 
 
+def _waits(uniform: jax.Array, key: jax.Array) -> jax.Array:
+    """Return independent exponential numbers, (n,), with all digits also close to zero and far out.
+
+    They fall as the float32 numbers `uniform`, (n,), rise. Those alone are multiples of 2^-23: among 8 million rows,
+    the first of many light ones would never come before 1e-7, and a heavy row would be drawn in its place.
+    """
+    digits = jax.random.uniform(key, uniform.shape, jnp.float32)
+    low = uniform + digits * 2.0**-23
+    high = (1 - uniform) - digits * 2.0**-23
+    return jnp.where(uniform < 0.5, -jnp.log(low), -jnp.log1p(-high))
+
+
 def invert(weights: jax.Array, uniform: jax.Array) -> jax.Array:
     """Return for every uniform number the first index at which the cumulative weight reaches 1 - uniform of its total.
 

@@ -16,11 +16,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._distances import safe_sqrt
 from jaxkern._types import Array, ArrayLike, Float, Int
 from jaxkern._weights import mass, present
 from jaxkern.gram import _center, _gram
 from jaxkern.kernels import KernelLike, as_kernel
 from jaxkern.linalg import eigvalsh
+from jaxkern.linalg._dense import scale_of
 from jaxkern.pytrees import pytree
 
 __all__ = ["Fit", "alignment", "eigengap", "fit_lengthscale"]
@@ -218,10 +220,12 @@ def _alignment(
         labels = jnp.where(weights > 0, labels, labels[jnp.argmax(weights)])
     marks = (labels.astype(numbers.dtype)[:, None] == numbers[None, :]).astype(X.dtype)
     K = _gram(kernel, X)
+    K = K / scale_of(K)
     if weights is None:
         marks, K = marks - marks.mean(axis=0, keepdims=True), _center(K)
     else:
-        share, roots = (weights / total)[:, None], jnp.sqrt(weights)[:, None]
+        share = (weights / total)[:, None]
+        roots = safe_sqrt(share)
         marks, K = (
             marks - marks[:1],
             roots * _center(K, weights) * roots.T,
@@ -243,6 +247,7 @@ def _eigengap(
     if weights is not None:
         roots = jnp.sqrt(weights / mass(weights))
         K = roots[:, None] * K * roots[None, :]
+    K = K / scale_of(K)
     values = eigvalsh(K)
     return (values[num_components - 1] - values[num_components]) / jnp.trace(K)
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern.linalg._dense import scale_of
 
 
 def arguments(
@@ -26,7 +27,10 @@ def arguments(
 
 def nearest(rows: jax.Array, centers: jax.Array) -> jax.Array:
     """Return the index of the centre nearest to each row, (...,) int32, by direct differences; -1 where none is."""
+    # Unused centres are infinite.
+    scale = scale_of(jnp.where(jnp.isfinite(centers), centers, 0))
     gaps = rows[..., None, :] - centers.reshape((1,) * (rows.ndim - 1) + centers.shape)
+    gaps = gaps / scale
     distances = (gaps * gaps).sum(axis=-1)
     finite = jnp.isfinite(distances.min(axis=-1))
     return jnp.where(finite, jnp.argmin(distances, axis=-1), -1).astype(jnp.int32)

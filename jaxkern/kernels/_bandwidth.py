@@ -203,25 +203,29 @@ def _tiles(X: jax.Array, *masses: jax.Array) -> _Pairs:
 
     within = jnp.arange(size, dtype=jnp.int32)
 
-    def tile(i: Any, j: Any) -> tuple[jax.Array, ...]:
+    def columns_of(j: Any) -> list[jax.Array]:
+        """Return the points of tile j, and their weights if there are any."""
+        return [each[j] for each in (rows, *masses[:1])]
+
+    def tile(i: Any, j: Any, columns: list[jax.Array]) -> tuple[jax.Array, ...]:
         a, b = i * size + within, j * size + within
         counted = (a[:, None] < b[None, :]) & (b[None, :] < n)
         mass = counted
         if masses:
             weights, copies = masses
-            mass = jnp.where(counted, weights[i][:, None] * weights[j][None, :], 0)
+            mass = jnp.where(counted, weights[i][:, None] * columns[1][None, :], 0)
             counted, mass = (
                 mass > 0,
                 jnp.where(a[:, None] == b[None, :], copies[i][:, None], mass),
             )
-        return _squares(rows[i], rows[j], counted), mass, a[:, None], b[None, :]
+        return _squares(rows[i], columns[0], counted), mass, a[:, None], b[None, :]
 
     def halves(values: jax.Array) -> tuple[jax.Array, jax.Array]:
         return values[: size // 2], values[::-1, ::-1][: size // 2]
 
     if tiles == 1:
         # Of a row above the diagonal, and behind it the row as far from the end, backwards: no pair is held twice.
-        squares, mass, i, j = tile(0, 0)
+        squares, mass, i, j = tile(0, 0, columns_of(0))
         i, (squares, behind), (mass, other) = (
             i[: size // 2],
             *map(halves, (squares, mass)),
@@ -231,10 +235,17 @@ def _tiles(X: jax.Array, *masses: jax.Array) -> _Pairs:
         return _held(jnp.where(above, squares, behind), mass + other, *ends)
 
     def over_pairs(reduce: Reduce, combine: Combine, init: Any) -> Any:
-        def step(carry: Any, ij: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
-            return combine(carry, reduce(*tile(*ij))), None
+        def step(state: Any, tiles: tuple[jax.Array, ...]) -> tuple[Any, None]:
+            carry, columns = state
+            i, j, next_j = tiles
+            carry = combine(carry, reduce(*tile(i, j, columns)))
+            return (carry, columns_of(next_j)), None
 
-        return lax.scan(step, init, (first, second))[0]
+        # The columns are part of the state, so that they are an array of their own: on a CPU, XLA would otherwise
+        # compute their place within all rows for each entry of a tile, which takes five times as long.
+        tiles = (first, second, jnp.roll(second, -1))
+        (carry, _), _ = lax.scan(step, (init, columns_of(0)), tiles)
+        return carry
 
     return _Pairs(over_pairs, _DIGIT)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from jaxkern._weights import mass
 from jaxkern.kmeans._lloyd import Blocks, even, lloyd, partition, row_norms
 from jaxkern.kmeans._seeding import plus_plus
 from jaxkern.kmeans._share import Share
+from jaxkern.linalg._dense import scale_of
 from jaxkern.pytrees import pytree
 
 _BLOCK_ELEMENTS = {"cpu": 2**18, "gpu": 2**26, "tpu": 2**26}
@@ -125,12 +127,23 @@ def partition_of(
     num_restarts: int,
     used: jax.Array | None = None,
 ) -> KMeansResult:
-    """Cluster rows inside a program whose arguments are valid, with the defaults of `kmeans`."""
+    """Cluster rows inside a program whose arguments are valid, with the defaults of `kmeans`.
+
+    Squared distances of rows of any scale stay in the range of the dtype, except for the objective.
+    """
     sizes, max_iterations = arguments(
         rows.shape[0], rows.shape, num_clusters, num_restarts
     )
     tolerance = checks.scalar("tolerance", _TOLERANCE, rows.dtype)
-    return _kmeans(key, rows, weights, max_iterations, tolerance, used, sizes=sizes)
+    scale = scale_of(rows)
+    found = _kmeans(
+        key, rows / scale, weights, max_iterations, tolerance, used, sizes=sizes
+    )
+    return dataclasses.replace(
+        found,
+        centers=scale * found.centers,
+        objective=scale * (scale * found.objective),
+    )
 
 
 class Sizes(NamedTuple):

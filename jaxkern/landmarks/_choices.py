@@ -14,6 +14,7 @@ from jaxkern import checks
 from jaxkern._programs import inlined
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern._weights import order, present
+from jaxkern.draws import _waits
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.kmeans._seeding import plus_plus
@@ -92,12 +93,9 @@ def _uniform_indices(
     key: jax.Array, num_points: Any, num_draws: int, weights: jax.Array | None = None
 ) -> jax.Array:
     """Return `num_draws` different indices below `num_points`, by weight; what follows the last of them is none."""
-    key_draws, key_start = jax.random.split(key)
+    key_draws, key_start, key_digits = jax.random.split(key, 3)
     # float32 whatever the data: top_k is slow on other types. Its 2^23 values tie among millions of points, and ties
     # go to the smaller position; counted from a random start, no index is favoured by that.
-    draws = jax.random.uniform(
-        key_draws, (num_points if weights is None else len(weights),), jnp.float32
-    )
     start = jax.random.randint(key_start, (), 0, num_points, jnp.int32)
 
     def turned(place: jax.Array) -> jax.Array:
@@ -106,15 +104,18 @@ def _uniform_indices(
             place < num_points - start, place + start, place - (num_points - start)
         )
 
-    if weights is not None:
+    if weights is None:
+        draws = jax.random.uniform(key_draws, (num_points,), jnp.float32)
+    else:
         place = lax.iota(jnp.int32, len(weights))
         own = (weights / jnp.max(weights))[turned(place)].astype(jnp.float32)
         some = (place < num_points) & (own > 0)
-        # Exponential clocks, the first to ring comes first; where the weights are equal they ring in the order of u.
-        clocks = jnp.log(draws + 2.0**-24) / jnp.where(some, own, 1)
-        draws = jnp.where(
-            some, jnp.where((~some | (own == 1)).all(), draws, clocks), -jnp.inf
-        )
+        # Exponential clocks, the first to ring comes first; if the weights are equal they ring in the order that draws
+        # without weights have, and which is that of ties among float32 numbers.
+        uniform = jax.random.uniform(key_draws, (len(weights),), jnp.float32)
+        clocks = -_waits(uniform, key_digits) / jnp.where(some, own, 1)
+        equal = (~some | (own == 1)).all()
+        draws = jnp.where(some, jnp.where(equal, uniform, clocks), -jnp.inf)
     return turned(lax.top_k(draws, num_draws)[1])
 
 
@@ -243,7 +244,7 @@ def _leverage(
     num_landmarks: int,
     num_pilots: int,
 ) -> jax.Array:
-    key_pilots, key_draws = jax.random.split(key)
+    key_pilots, key_draws, key_digits = jax.random.split(key, 3)
     X, weights, count = _set_alone(X, weights)
     first = _uniform_indices(key_pilots, count, num_pilots, weights)
     diagonal = kernel._diagonal(X)
@@ -260,10 +261,11 @@ def _leverage(
     scores = _scores(kernel, X, X[first], diagonal, regularization, roots)
     odds = scores if weights is None else weights * scores
     # Successive draws without replacement with these odds are the largest log odds with Gumbel noise.
-    noise = jax.random.gumbel(key_draws, scores.shape, X.dtype)
+    uniform = jax.random.uniform(key_draws, scores.shape, jnp.float32)
+    noise = -jnp.log(_waits(uniform, key_digits))
     return _rows(
         X,
-        lax.top_k((jnp.log(odds) + noise).astype(jnp.float32), num_landmarks)[1],
+        lax.top_k(jnp.log(odds).astype(jnp.float32) + noise, num_landmarks)[1],
         scores,
         count,
     )

@@ -11,6 +11,7 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
+from jaxkern.draws import _waits
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.landmarks._choices import _checked, _rows, _set_alone
@@ -309,8 +310,10 @@ def _pivoting(
             0, mode="drop"
         )
     )
-    noise = jax.random.gumbel(jax.random.fold_in(key, 2**32 - 1), free.shape, X.dtype)
-    rest = lax.top_k((free + noise).astype(jnp.float32), num_landmarks)[1]
+    key_rest, key_digits = (jax.random.fold_in(key, 2**32 - k) for k in (1, 2))
+    uniform = jax.random.uniform(key_rest, (size,), jnp.float32)
+    noise = -jnp.log(_waits(uniform, key_digits))
+    rest = lax.top_k(free.astype(jnp.float32) + noise, num_landmarks)[1]
     pivots = jnp.where(
         place < count, pivots[:num_landmarks], rest[jnp.maximum(place - count, 0)]
     )

@@ -56,6 +56,30 @@ def _all_or_none(A: jax.Array) -> jax.Array:
     return A + lax.stop_gradient(0 * jnp.max(jnp.abs(A)))
 
 
+def scale_of(A: jax.Array) -> jax.Array:
+    """Return a power of four near the largest entry of A in absolute value; 1 if that is zero or not finite.
+
+    It has no derivative. A divided by it has the same digits, and squares and roots of its entries and of its
+    eigenvalues stay in the range of the dtype.
+    """
+    largest = jnp.max(jnp.abs(lax.stop_gradient(A)))
+    info = jnp.finfo(A.dtype)
+    limits = 2 * float(info.tiny) ** 0.5, float(info.max) ** 0.5 / 4
+    root = lax.reduce_precision(jnp.clip(jnp.sqrt(largest), *limits), info.nexp, 0)
+    return jnp.where((largest > 0) & jnp.isfinite(largest), root * root, 1)
+
+
+def power_of(scale: jax.Array, power: float) -> jax.Array:
+    """Return scale^power of what `scale_of` returns, without rounding if twice the power is whole."""
+    return jnp.sqrt(scale) ** (2 * power)
+
+
+def norm(A: jax.Array) -> jax.Array:
+    """Return the Frobenius norm of A, also if the squares of its entries leave the range of the dtype."""
+    scale = scale_of(A)
+    return scale * jnp.linalg.norm(A / scale)
+
+
 def cutoff(values: jax.Array, size: jax.Array | None = None) -> jax.Array:
     """Return the size below which an eigenvalue is rounding: eps(dtype) * n * the largest in absolute value.
 
@@ -91,7 +115,8 @@ def psd_power(
         for _ in range(whole):
             result = matmul(result, A)
         return result
-    return _eigen_power(A, float(power), size)
+    scale = scale_of(A)
+    return power_of(scale, power) * _eigen_power(A / scale, float(power), size)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern._distances import everywhere
-from jaxkern.linalg._dense import eigh, matmul
+from jaxkern.linalg._dense import eigh, matmul, power_of, scale_of
 from jaxkern.linalg._krylov import BLOCKS, Priority, eigenpairs, signed, start_block
 
 _CACHE = 2**25
@@ -31,7 +31,7 @@ def leading_eigh(A: jax.Array, *, num_values: int) -> tuple[jax.Array, jax.Array
     V f(V' A V) V', with `psd_power` for f, say: numerically V' A V is Lambda, but it carries what Lambda alone cannot
     know. The rule decomposes A in full. Second derivatives are right where all eigenvalues are apart.
     """
-    return _leading(A, num_values, signed, None)
+    return _scaled(A, num_values, signed, None)
 
 
 def leading_modulus_eigh(
@@ -42,7 +42,7 @@ def leading_modulus_eigh(
     As `leading_eigh`, also in its derivatives, for a matrix that need not be positive semidefinite. With a `tolerance`
     residuals of up to so many times |A| serve; the error of the eigenvalues is of the order of its square.
     """
-    return _leading(A, num_values, jnp.abs, tolerance)
+    return _scaled(A, num_values, jnp.abs, tolerance)
 
 
 def host_eigenpairs(
@@ -70,8 +70,11 @@ def host_eigenpairs(
 
     matrix, n = np.asarray(A).T, A.shape[0]  # columns in order, as BLAS wants them
     size, eps = np.abs(matrix).max(), np.finfo(matrix.dtype).eps
-    if not 0 < size < np.finfo(matrix.dtype).max / n**2:  # where it is NaN, too
+    if not 0 < size < np.inf:  # where it is NaN, too
         return None
+    # To ARPACK every vector is an eigenvector of a matrix whose entries are far below eps.
+    scale = 2.0 ** (int(np.frexp(size)[1]) - 1)
+    matrix = matrix / scale
     symv, syrk = linalg.get_blas_funcs(("symv", "syrk"), (matrix,))
     (potrf,) = linalg.get_lapack_funcs(("potrf",), (matrix,))
     product = LinearOperator(
@@ -95,7 +98,7 @@ def host_eigenpairs(
     if potrf(rest, lower=1, overwrite_a=1, clean=0)[1] != 0:
         return None
     order = np.argsort(-values)
-    return values[order], vectors[:, order]
+    return values[order] * scale, vectors[:, order]
 
 
 def eigen_rows(
@@ -118,10 +121,13 @@ def eigen_rows(
     there the rows R turn as A^power does, so that whatever depends on R' R = A^(2 power) alone, A restricted to the
     leading eigenvectors, has its right derivative. The cost is that of `leading_eigh`, but for `pairs` that are given.
     """
-    if pairs is not None:
-        values, vectors = pairs
-        return _rows(values, vectors, A, (largest, size), power)
-    return _eigen_rows(A, (jnp.asarray(largest, A.dtype), size), num_rows, power)
+    scale = scale_of(A)
+    A, limits = A / scale, (jnp.asarray(largest, A.dtype) / scale, size)
+    if pairs is None:
+        rows, values = _eigen_rows(A, limits, num_rows, power)
+    else:
+        rows, values = _rows(pairs[0] / scale, pairs[1], A, limits, power)
+    return power_of(scale, power) * rows, scale * values
 
 
 def prefers_partial(n: int, num_values: int, *, coarse: bool = False) -> bool:
@@ -138,6 +144,15 @@ def prefers_partial(n: int, num_values: int, *, coarse: bool = False) -> bool:
 def dense_restarts(n: int, width: int) -> int:
     """Return the restarts allowed for a dense (n, n) matrix: 2 n products, which cost about a full decomposition."""
     return max(2 * n // ((BLOCKS - 1) * width), 1)
+
+
+def _scaled(
+    A: jax.Array, num_values: int, priority: Priority, tolerance: float | None
+) -> tuple[jax.Array, jax.Array]:
+    """Return what `_leading` does, whose derivatives divide by products of eigenvalues, of a matrix of any scale."""
+    scale = scale_of(A)
+    values, vectors = _leading(A / scale, num_values, priority, tolerance)
+    return scale * values, vectors
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))

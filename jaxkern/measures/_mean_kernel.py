@@ -14,6 +14,7 @@ from jaxkern._distances import safe_sqrt, squared_distances, squared_distances_d
 from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.kernels import Distance, Gaussian, Kernel, KernelLike, Linear, Scaled, Sum
 from jaxkern.linalg import matmul
+from jaxkern.linalg._dense import scale_of
 from jaxkern.measures._noise import LogMean, Noise, model_of, over
 
 
@@ -157,8 +158,14 @@ def _mean(
         if scale.ndim:  # both the points and the noise are divided by it
             noise, other = over(noise, X, scale), over(other, Y, scale)
             X, Y, scale = X / scale[None, :], Y / scale[None, :], one
-        rate = 1 / (2 * scale**2)
-        log_mean = noise._log_mean(X, Y, other, squared_distances(X, Y, one, rate))
+        # Squares of huge and of tiny numbers leave the range of the dtype.
+        sizes = [jnp.max(jnp.abs(each)) for each in (X, Y)]
+        unit = scale_of(jnp.stack([*sizes, noise._largest(), other._largest()]))
+        X, Y, scale = X / unit, Y / unit, scale / unit
+        noise, other = noise._over(unit), other._over(unit)
+        rate = _bounded(1 / (2 * scale**2), noise, X, other, Y)
+        squares = squared_distances(X, Y, one, jnp.max(rate))
+        log_mean = noise._log_mean(X, Y, other, squares)
         values, diagonal = jnp.exp(log_mean(rate)), 1 + _nothing(X, noise) / scale
     else:
         squares = squared_distances_direct(X, Y, one)
@@ -172,6 +179,21 @@ def _mean(
         if coincident is None
         else jnp.where(coincident, diagonal[:, None], values)
     )
+
+
+def _bounded(
+    rate: jax.Array, noise: Noise, X: jax.Array, other: Noise, Y: jax.Array
+) -> jax.Array:
+    """Return the rate, or one for each pair, so small that its product with the noise can be squared.
+
+    Where the noise is so many lengthscales, the mean is below the rounding of 1 with either rate.
+    """
+    spread = noise._spread(X)[:, None] + other._spread(Y)[None, :]
+    if noise._shared and other._shared:
+        spread = jnp.max(spread)
+    most = float(jnp.finfo(X.dtype).max) / 4
+    limit = most**0.45 / jnp.where(spread > 0, spread, 1)
+    return jnp.minimum(jnp.minimum(rate, most), jnp.where(spread > 0, limit, most))
 
 
 def _nothing(X: jax.Array, noise: Noise) -> jax.Array:

@@ -64,6 +64,14 @@ class Noise(abc.ABC):
         For small t the result keeps its relative accuracy.
         """
 
+    def _largest(self) -> jax.Array:
+        """Return the largest standard deviation, or a bound of it up to a factor."""
+        return jnp.sqrt(jnp.max(jnp.abs(jax.tree.leaves(self)[0])))
+
+    def _over(self, scale: jax.Array) -> Any:
+        """Return the model of the noise divided by a scalar."""
+        return jax.tree.map(lambda each: each / scale / scale, self)
+
     def op_norm(self, means: Float[ArrayLike, "n d"]) -> Float[Array, " n"]:
         """Return the operator norms |Sigma_i| of the covariances, (n,); amini2021's sigma_inf^2 is their maximum."""
         means = checks.matrix("means", means)
@@ -84,6 +92,12 @@ class _LevelNoise(Noise):
     @property
     def _shared(self) -> bool:
         return self.level.ndim == 0
+
+    def _largest(self) -> jax.Array:
+        return jnp.max(self.level)
+
+    def _over(self, scale: jax.Array) -> Any:
+        return type(self)(self.level / scale)  # type: ignore[call-arg]
 
 
 @pytree

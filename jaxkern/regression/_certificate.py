@@ -21,8 +21,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
-from jaxkern._distances import safe_sqrt
+from jaxkern._distances import everywhere, safe_sqrt
 from jaxkern.gram import _gram, _product, _terms
 from jaxkern.kernels import Kernel
 from jaxkern.linalg import matmul
@@ -209,9 +210,45 @@ def narrowed(
 def factor_of(
     kernel: Kernel, landmarks: jax.Array, roots: jax.Array, regularization: jax.Array
 ) -> jax.Array:
-    """Return the lower Cholesky factor of K + lambda of landmarks, with what rounding asks for on the diagonal."""
-    K = roots[:, None] * _gram(kernel, landmarks) * roots[None, :]
-    jitter = 4 * jnp.finfo(K.dtype).eps * jnp.trace(K)
-    return jnp.linalg.cholesky(
-        K + (regularization + jitter) * jnp.eye(len(roots), dtype=K.dtype)
+    """Return the lower Cholesky factor of K + lambda of landmarks, or of K + its rounding if lambda is too small."""
+    return _factor(weighted_gram(kernel, landmarks, roots), regularization)
+
+
+def weighted_gram(kernel: Kernel, points: jax.Array, roots: jax.Array) -> jax.Array:
+    """Return D K D for D = diag(roots)."""
+    return roots[:, None] * _gram(kernel, points) * roots[None, :]
+
+
+def _factor(K: jax.Array, regularization: jax.Array) -> jax.Array:
+    # Nothing is added to lambda unless there is no factor: what rounding may ask for is of the order of 1e-4 for 200
+    # rows in float32, and a sum of both would be another regularization.
+    eye = jnp.eye(len(K), dtype=K.dtype)
+    rounding = 4 * jnp.finfo(K.dtype).eps * jnp.trace(K)
+    trial = lax.stop_gradient(K + regularization * eye)
+    enough = lax.stop_gradient(regularization >= rounding)
+    fine = lax.cond(
+        everywhere(enough),
+        lambda: jnp.asarray(True),
+        lambda: jnp.isfinite(jnp.linalg.cholesky(trial)).all(),
     )
+    shift = jnp.where(fine, regularization, regularization + rounding)
+    return jnp.linalg.cholesky(K + shift * eye)
+
+
+def solved(system: System) -> tuple[jax.Array, jax.Array]:
+    """Return (K + lambda)^{-1} D y by a factor of the whole matrix, (n, t), and the factor.
+
+    The residual is solved for once more: if K + lambda has no factor in the dtype, that of another matrix is used.
+    """
+    K = weighted_gram(system.kernel, system.points, system.roots)
+    factor = _factor(K, system.regularization)
+    labels = system.roots[:, None] * system.labels
+
+    def residual(a: jax.Array) -> jax.Array:
+        return labels - matmul(K, a) - system.regularization * a
+
+    first = jax.scipy.linalg.cho_solve((factor, True), labels)
+    left = residual(first)
+    second = first + jax.scipy.linalg.cho_solve((factor, True), left)
+    better = jnp.sum(residual(second) ** 2, axis=0) < jnp.sum(left**2, axis=0)
+    return jnp.where(better[None, :], second, first), factor

@@ -367,8 +367,11 @@ def _update(
 @jax.jit
 def _solve(state: RidgeState, regularization: jax.Array) -> tuple[jax.Array, ...]:
     """Return the coefficients, the regularization, the residual and the weight of a head."""
-    jitter = jnp.finfo(state.gram.dtype).eps * jnp.trace(state.gram)
-    shift = (regularization + jitter) * jnp.eye(len(state.gram), dtype=state.gram.dtype)
+    # The larger one: a sum of both would be another regularization.
+    rounding = jnp.finfo(state.gram.dtype).eps * jnp.trace(state.gram)
+    shift = jnp.maximum(regularization, rounding) * jnp.eye(
+        len(state.gram), dtype=state.gram.dtype
+    )
     beta = jax.scipy.linalg.cho_solve(
         jax.scipy.linalg.cho_factor(state.gram + shift, lower=True), state.products
     )

@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._programs import _is_traced
 from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.gram import _gram, _product
 from jaxkern.kernels import KernelLike
@@ -72,6 +73,12 @@ def leave_one_out(
     if landmarks is not None:
         landmarks = checks.matrix("landmarks", landmarks, dim=system.points.shape[1])
         checks.same_dtype("landmarks", landmarks, "X", system.points)
+        if landmarks.shape == system.points.shape and not any(
+            map(_is_traced, (landmarks, X))
+        ):
+            # The span of all rows is exact without features, whose rounding is that of roots of eigenvalues.
+            same = np.array_equal(landmarks, checks.matrix("X", X))
+            landmarks = None if same else landmarks
     found = _residuals(system, shifts, landmarks, single=single)
     return found[
         (0 if single else slice(None), slice(None), 0 if flat else slice(None))

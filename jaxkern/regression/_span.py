@@ -161,10 +161,11 @@ def _own_product(Z: jax.Array) -> jax.Array:
 
 
 def _factor(ZZ: jax.Array, span: _Span, regularization: jax.Array) -> jax.Array:
-    """Return the lower Cholesky factor of Z' Z + lambda, with what rounding asks for on the diagonal."""
-    jitter = jnp.finfo(ZZ.dtype).eps * jnp.trace(ZZ)
+    """Return the lower Cholesky factor of Z' Z + lambda, or of Z' Z + its rounding if lambda is less."""
+    rounding = jnp.finfo(ZZ.dtype).eps * jnp.trace(ZZ)
+    missing = jnp.maximum(rounding - regularization, 0)
     return jnp.linalg.cholesky(
-        ZZ + regularization * span.inner + jitter * jnp.eye(len(ZZ), dtype=ZZ.dtype)
+        ZZ + regularization * span.inner + missing * jnp.eye(len(ZZ), dtype=ZZ.dtype)
     )
 
 

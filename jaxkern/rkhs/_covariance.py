@@ -16,6 +16,7 @@ from jaxkern.draws import normal_rows
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, as_kernel
 from jaxkern.linalg import matmul
+from jaxkern.linalg._dense import power_of, scale_of
 from jaxkern.linalg._leading import positive_power
 from jaxkern.pytrees import pytree, static
 from jaxkern.rkhs._function import Function, along, contract, inner, same_space
@@ -95,24 +96,25 @@ class Covariance:
 
     def trace(self, power: float = 1) -> jax.Array:
         """Return tr Sigma^power; whole powers are products, without an eigen-decomposition."""
-        power = _power(power, least=0)
-        if float(power).is_integer():
-            return linalg.trace_power(self.matrix(), round(power))
-        return jnp.sum(positive_power(self.eigenvalues(), power))
+        scale, A = self._scaled()
+        return power_of(scale, power) * self._trace(A, _power(power, least=0))
 
     def op_norm(self, power: float = 1) -> jax.Array:
         """Return the operator norm of Sigma^power."""
-        return jnp.maximum(linalg.eigvalsh(self.matrix())[0], 0) ** _power(
-            power, least=0
-        )
+        scale, A = self._scaled()
+        return power_of(scale, power) * _largest(A, _power(power, least=0))
 
     def hs_norm(self, power: float = 1) -> jax.Array:
         """Return the Hilbert-Schmidt norm of Sigma^power."""
-        return jnp.sqrt(self.trace(2 * _power(power, least=0)))
+        scale, A = self._scaled()
+        square = self._trace(A, 2 * _power(power, least=0))
+        return power_of(scale, power) * jnp.sqrt(square)
 
     def effective_rank(self, power: float = 1) -> jax.Array:
         """Return tr Sigma^power / |Sigma^power|, the effective dimension s of the papers."""
-        return self.trace(power) / self.op_norm(power)
+        power = _power(power, least=0)
+        _, A = self._scaled()
+        return self._trace(A, power) / _largest(A, power)
 
     def mean(self) -> Function:
         """Return the mean embedding mu = sum_i w_i K_{x_i}, whether or not Sigma is centred."""
@@ -123,6 +125,18 @@ class Covariance:
         """Return the largest K(x, x) over the atoms."""
         kernel, points, _ = self._parts()
         return jnp.max(kernel._diagonal(points))
+
+    def _scaled(self) -> tuple[jax.Array, jax.Array]:
+        """Return a scale and A over it, whose powers stay in the range of the dtype."""
+        A = self.matrix()
+        scale = scale_of(A)
+        return scale, A / scale
+
+    def _trace(self, A: jax.Array, power: float) -> jax.Array:
+        if power.is_integer():
+            return linalg.trace_power(A, round(power))
+        values = linalg.psd_eigvalsh(A, number(self._parts()[2]))
+        return jnp.sum(positive_power(values, power))
 
     def _parts(self) -> tuple[Kernel, jax.Array, jax.Array]:
         points = checks.matrix("points", self.points)
@@ -143,6 +157,11 @@ class Covariance:
             mean = jnp.tensordot(root * root, values, axes=1, precision=linalg.HIGHEST)
             values = values - mean[None, ...]
         return along(root, values) * values
+
+
+def _largest(A: jax.Array, power: float) -> jax.Array:
+    """Return the largest eigenvalue of A^power."""
+    return jnp.maximum(linalg.eigvalsh(A)[0], 0) ** power
 
 
 @partial(jax.jit, static_argnames=("centered",))

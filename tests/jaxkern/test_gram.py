@@ -33,6 +33,7 @@ from jaxkern.kernels import (
     Matern32,
     Matern52,
     Polynomial,
+    quantile_lengthscale,
 )
 
 N, M, DIM = 13, 7, 3
@@ -110,6 +111,20 @@ def test_values_are_within_their_bound_of_exact_for_any_points(family, dim, dtyp
                     np.abs(np.float64(product) - np.float64(K)[:, :2]).max()
                     <= 2 * limit
                 )
+
+
+@pytest.mark.parametrize("family", [Gaussian, Exponential, Laplacian])
+def test_values_of_a_hundred_thousand_columns_are_within_the_bound(family):
+    """Equal differences are rounded to the same side in a plain sum, which is off by 1e-4 then."""
+    dim = 100_000
+    X = np.zeros((3, dim), np.float32)
+    X[1] = 0.37
+    X[2] = np.linspace(0, 1, dim)
+    lengthscale = dim if family is Laplacian else dim**0.5
+    kernel = family(np.float32(0.3 * lengthscale))
+    U = (X.astype(np.longdouble)[:, None] - X) / np.longdouble(kernel.lengthscale)
+    error = np.abs(np.asarray(gram(kernel, X)) - VALUES[family.__name__](U)).max()
+    assert error <= float(rounding(kernel, X)) <= 1e-5
 
 
 def test_a_batch_takes_one_branch_and_far_points_keep_their_gradients(rng):
@@ -316,6 +331,29 @@ def test_direct_differences_are_never_stored(family):
     )
     held = program.lower(X, V).compile().memory_analysis().temp_size_in_bytes
     assert held <= 4 * (6 * block * block + 4 * X.size)
+
+
+@pytest.mark.parametrize(
+    ("function", "columns", "slices"),
+    [
+        (
+            lambda X: gram_matmul(Gaussian(1.0), X, X[:1200], X[:1200], block_size=512),
+            400,
+            0,
+        ),
+        (quantile_lengthscale, 512, 1),  # one slice, that of the rows, costs nothing
+    ],
+    ids=["product", "quantile"],
+)
+def test_columns_of_a_tile_are_not_cut_out_entry_by_entry(function, columns, slices):
+    """A slice of the columns among the operations of a tile takes five times as long."""
+    program = jax.jit(function).lower(jnp.zeros((2048, 3), jnp.float32))
+    computations = program.compile().as_text().split("\n\n")
+    difference = f"f32[512,{columns}]{{1,0}} subtract("
+    tiles = [text for text in computations if difference in text]
+    assert tiles
+    for text in tiles:
+        assert text.count(f"f32[1,{columns},3]{{2,1,0}} dynamic-slice(") == slices
 
 
 @pytest.mark.parametrize("dim", [DIM, 40])

@@ -1,7 +1,7 @@
 """Landmarks: uniform, k-means++, randomly pivoted Cholesky, ridge leverage scores, and a reservoir."""
 
 import itertools
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from scipy import stats
 from support.numerics import assert_law, tuples
 
 from jaxkern import features, kernels, landmarks
+from jaxkern.draws import _waits
 from jaxkern.gram import gram
 from jaxkern.landmarks import _choices, _pivoted
 
@@ -40,6 +41,37 @@ def twelve(name):
     return jax.jit(
         jax.vmap(lambda seed, X: ALL[name](jax.random.key(seed), X, 12), (0, None))
     )
+
+
+def test_exponential_numbers_near_zero_and_far_out_are_not_rounded():
+    """Of 2^22, 2,048 are expected below 2^-11, all different but for 1.5 % of keys; multiples of 2^-23 would collide.
+
+    Both counts are beyond five standard deviations with a probability of 1e-6.
+    The largest is between 13 and 29 with odds of 1 - 1e-3.
+    """
+    count = 2**22
+    uniform = jax.random.uniform(jax.random.key(0), (count,), jnp.float32)
+    values = np.asarray(_waits(uniform, jax.random.key(1)))
+    small = values[values < 2.0**-11]
+    assert abs(len(small) - 2048) < 5 * 2048**0.5
+    assert len(np.unique(small)) == len(small)
+    assert abs(values.mean() - 1) < 5 / count**0.5
+    assert 13 < values.max() < 29
+
+
+@pytest.mark.slow
+def test_the_first_of_millions_of_rows_is_drawn_by_weight():
+    """Light rows have a tenth of the weight, so 6 of 60 draws begin with one; below 2 or above 14 with odds of 1.5 %.
+
+    With the resolution of one float32 uniform number one draw in a hundred does, and below 2 has odds of 88 %.
+    """
+    light, heavy = 8_000_000, 1000
+    weights = np.ones(light + heavy, np.float32)
+    weights[light:] = 9 * light / heavy
+    X = jnp.arange(light + heavy, dtype=jnp.float32)[:, None]
+    draw = partial(landmarks.uniform, X=X, num_landmarks=1, weights=weights)
+    firsts = [float(draw(jax.random.key(seed))[0, 0]) for seed in range(60)]
+    assert 2 <= np.sum(np.array(firsts) < light) <= 14
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -280,6 +280,28 @@ def test_without_noise_the_mean_kernel_is_the_kernel(dtype, rng):
         )
 
 
+@pytest.mark.parametrize(
+    "noise",
+    [
+        np.float32(1),
+        np.float32([0, 0, 1, 2]),
+        RadialNoise(np.float32(1)),
+        DiagonalNoise(np.ones((4, 3), np.float32)),
+        GeneralNoise(np.eye(3, dtype=np.float32)),
+    ],
+)
+@pytest.mark.parametrize("lengthscale", [1e-33, 1e-12])
+def test_noise_of_many_lengthscales_leaves_the_diagonal(lengthscale, noise, rng):
+    """Its square over that of the lengthscale overflows; two equal points without noise have the value 1."""
+    means = np.float32(rng.normal(size=(4, 3)))
+    means[1] = means[0]
+    expected = np.eye(4)
+    if np.ndim(noise) == 1:
+        expected[0, 1] = expected[1, 0] = 1
+    K = mean_kernel(Gaussian(np.float32(lengthscale)), means, noise)
+    np.testing.assert_allclose(K, expected, atol=1e-7)
+
+
 def test_radial_noise_far_from_the_origin(dtype, rng):
     """Around one mean points are on a line: the mean distance is 2 s / sqrt(pi), and 1 / sqrt(1 + 2 s^2) the bell's."""
     means, s = (

@@ -11,7 +11,7 @@ from support.numerics import literal_gram
 
 from jaxkern import io, kernels
 from jaxkern.gram import gram
-from jaxkern.regression import posterior_variance, ridge, ridge_to
+from jaxkern.regression import leave_one_out, posterior_variance, ridge, ridge_to
 from proofs_check.engine.enclosures import balls, precision
 
 flint = pytest.importorskip("flint")
@@ -456,3 +456,37 @@ def test_what_does_not_fit_is_refused_by_name(message, x64):
         more = {"tolerance": 0.1, **given} if fit is ridge_to else given
         with pytest.raises(ValueError, match=message):
             fit(jax.random.key(0), **more)
+
+
+@pytest.mark.parametrize("choice", ["uniform", "pivoted_cholesky"])
+@pytest.mark.parametrize("regularization", [1e-3, 1e-6])
+def test_all_rows_as_landmarks_have_the_rounding_of_a_plain_solve(
+    regularization, choice, rng
+):
+    """Beside float64; 1e-3 is the order of 4 eps tr K of 200 rows, which would be another regularization."""
+    X = np.float32(rng.normal(size=(200, 2)))
+    y = np.float32(np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=200))
+    new = np.float32(rng.normal(size=(50, 2)))
+
+    def values(A, B):
+        gaps = np.float64(A)[:, None] - np.float64(B)[None, :]
+        return np.exp(-np.sqrt((gaps**2).sum(axis=2)))
+
+    shift = np.float64(np.float32(regularization)) * np.eye(200)
+    K = values(X, X) + shift
+    exact = values(new, X) @ np.linalg.solve(K, np.float64(y))
+    plain = np.float32(values(new, X)) @ np.linalg.solve(np.float32(K), y)
+    f = ridge(
+        jax.random.key(0), kernels.Exponential(1.0), X, y,
+        regularization=regularization, num_landmarks=200, landmarks=choice,
+    )  # fmt: skip
+    error = np.abs(np.float64(f(new)) - exact)
+    assert error.max() <= 4 * np.abs(plain - exact).max() < 4e-5
+    assert (error <= f.bound_at(new)).all()
+
+    inverse = np.linalg.inv(K)
+    residuals = inverse @ y / np.diag(inverse)
+    found = leave_one_out(
+        kernels.Exponential(1.0), X, y, regularization=regularization, landmarks=X
+    )
+    np.testing.assert_allclose(found, residuals, atol=4e-5)
