@@ -8,6 +8,7 @@ from sklearn.decomposition import KernelPCA as Peer
 from support.numerics import eps, literal_gram, up_to_sign
 
 from jaxkern import features, rkhs
+from jaxkern import sklearn as adapters
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian, Linear
 from jaxkern.linalg import prefers_partial
@@ -265,3 +266,19 @@ def test_bad_arguments_are_refused_by_name(changes, message):
     } | changes
     with pytest.raises(ValueError, match=message):
         features.kernel_pca(**arguments)
+
+
+@pytest.mark.parametrize("centered", [True, False])
+@pytest.mark.parametrize("count", [2, 10, 60])
+def test_an_indefinite_kernel_is_told(count, centered, rng):
+    X = rng.normal(size=(60, 4)).astype(np.float32)
+
+    def sigmoid(x, y):
+        return jnp.tanh(jnp.vdot(x, y) / 4 + 1)
+
+    sizes = {"num_components": count, "centered": centered}
+    assert not features.kernel_pca(sigmoid, X, **sizes).definite
+    for kernel in (Gaussian(1.0), Gaussian(1e-3), Gaussian(100.0), Linear()):
+        assert features.kernel_pca(kernel, X, **sizes).definite
+    with pytest.raises(ValueError, match="kernel must be positive semidefinite"):
+        adapters.KernelPCA(count, kernel=sigmoid, centered=centered).fit(X)
