@@ -78,7 +78,8 @@ class KernelSpectral(Projection):
     projection : (num_clusters, n), as in `SpectralPartition`.
     labels : (n,) int32 in [0, num_clusters), as in `SpectralPartition`, and so are these:
     centers : (num_clusters, num_clusters).
-    objective, converged, eigenvalues : as there.
+    objective, converged : as there.
+    eigenvalues : (num_clusters,), as there.
     """
 
     kernel: Any

@@ -43,7 +43,7 @@ class KernelPCA(OffsetProjection):
     weights : (n,) non-negative weights of the landmarks as they were given, or None.
     definite : scalar bool, False if the matrix of the landmarks has negative eigenvalues that matter: the eigenvalues
         left out add up to less than the root of the sum of their squares. Components of an indefinite kernel are none
-        of an RKHS. True does not prove that the kernel is positive semidefinite.
+        of an RKHS. True does not prove that the kernel is positive semidefinite. None in a map of an older version.
     """
 
     kernel: Any
@@ -57,7 +57,7 @@ class KernelPCA(OffsetProjection):
     centered: bool = static(default=True)
     normalized: bool = static(default=True)
     weights: Any = None
-    definite: Any = True
+    definite: Any = None
 
     @property
     def explained_variance(self) -> Float[Array, " num_features"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +22,8 @@ _KERNELS = {name.lower(): getattr(kernels, name) for name in _NAMES} | {
     "rbf": kernels.Gaussian
 }
 _MANY = 2_000
-_COUNTS = ("n_clusters", "n_init", "n_landmarks", "n_components", "n_frequencies")
-_COUNTS += ("sketch_size",)
+_COUNTS = ["n_clusters", "n_init", "n_landmarks", "n_components", "n_frequencies"]
+_COUNTS += ["sketch_size"]
 
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
@@ -36,7 +36,7 @@ class Estimator(BaseEstimator):
     random_state: Any = None
 
     _sparse = False
-    _optional = ("n_landmarks",)  # counts that may be None
+    _optional: ClassVar[tuple[str, ...]] = ("n_landmarks",)  # counts that may be None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled, with arrays of NumPy: those of JAX might come back in another dtype."""
