@@ -282,3 +282,19 @@ def test_an_indefinite_kernel_is_told(count, centered, rng):
         assert features.kernel_pca(kernel, X, **sizes).definite
     with pytest.raises(ValueError, match="kernel must be positive semidefinite"):
         adapters.KernelPCA(count, kernel=sigmoid, centered=centered).fit(X)
+
+
+@pytest.mark.parametrize("name", ["nystrom", "kernel_pca"])
+def test_the_cut_off_is_where_it_is_documented(name, dtype):
+    """K is diagonal, with eigenvalues 1 and one at a multiple of the cut-off: a cut-off 3 times as large is noticed."""
+    n = 16
+    cut = eps(dtype) * (n if name == "kernel_pca" else n**0.5)
+    for factor in (0.5, 2.0):
+        roots = np.sqrt([1.0, factor * cut] + [0.0] * (n - 2))
+        landmarks = np.diag(roots).astype(dtype)
+        if name == "nystrom":
+            phi = features.nystrom(Linear(), landmarks)
+        else:
+            sizes = {"num_components": n, "centered": False}
+            phi = features.kernel_pca(Linear(), landmarks, **sizes)
+        assert phi.rank == (2 if factor > 1 else 1)

@@ -456,3 +456,17 @@ def test_what_does_not_fit_is_refused_by_name(message, x64):
         more = {"tolerance": 0.1, **given} if fit is ridge_to else given
         with pytest.raises(ValueError, match=message):
             fit(jax.random.key(0), **more)
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "pivoted_cholesky"])
+def test_the_distance_bound_is_attained(landmarks, x64):
+    """Where K = lambda I, the four rows that are no landmark leave |rho| / (2 sqrt(lambda)) = 1 exactly."""
+    rows, labels = np.eye(5), np.ones(5)
+    f = ridge(
+        jax.random.key(0), kernels.Linear(), rows, labels, num_landmarks=1, regularization=1.0,
+        landmarks=landmarks,
+    )  # fmt: skip
+    # The norm of a function is that of its values, as K = I, and f* is 1 / 2 at every row.
+    distance = np.linalg.norm(np.asarray(f(rows)) - 0.5)
+    np.testing.assert_allclose(distance, 1.0, rtol=1e-12)
+    assert distance <= f.distance_bound <= distance * (1 + 1e-9)
