@@ -5,8 +5,9 @@ runs no code of the file: nothing is pickled, classes are looked up by name amon
 among those that the reader passes. It takes memory in proportion to the length of the file and no more, since arrays
 are neither compressed nor used twice.
 
-Objects must be as their docstrings say, when written and when read: shapes, in which equal names are equal sizes (after
-the axes of a stack), dtypes and ranges. Maps are finite unless they, or what is said of a field, say that they are not.
+Objects must be as their classes declare, when written and when read: shapes, in which equal names are equal sizes
+(after the axes of a stack), dtypes and ranges. `_fields.toml` declares them; a class of one's own has its own
+`__post_init__` alone. Maps are finite unless they, or what is declared of a field, say that they are not.
 """
 
 import contextlib
@@ -20,9 +21,10 @@ import pkgutil
 import re
 import secrets
 import stat
+import tomllib
 import zipfile
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -40,11 +42,10 @@ _LONGEST_HEADER = (
     2**26
 )  # bytes; the objects of Python that JSON becomes take some twenty times as much
 _LARGEST_EMPTY = 2**28  # entries along the other axes of an array that has none
-_FIELD = re.compile(r"^ *((?:\w+, )*\w+) : (.*)$", re.MULTILINE)
 _SHAPE = re.compile(
-    r"(?:positive |non-negative )?(?:\(([^()]*)\)|scalars?\b)(?: (int32|bool))?(?!.* or \()"
+    r"(?:positive |non-negative )?(?:\(([^()]*)\)|scalar)(?: (int32|bool))?"
 )
-_RANGE = re.compile(r" in \[0, (\w+)([\])])")
+_RANGE = re.compile(r" in \[(0|-1), (\w+)([\])])")
 _PACKAGE = importlib.import_module("jaxkern")
 
 remember(RandomProjection)
@@ -71,7 +72,7 @@ def save(
     Raises
     ------
     ValueError
-        If some part cannot be saved, such as a function without a name of its own, or is not as its class documents it,
+        If some part cannot be saved, such as a function without a name of its own, or is not as its class declares it,
         such as a map fitted to NaN or a negative lengthscale; the part is named. If what is no array takes more than 64
         MiB as text.
     OSError
@@ -430,7 +431,7 @@ def _build(cls: type, fields: dict[str, Any]) -> Any:
 
 
 def _validate(value: Any, where: str) -> None:
-    """Raise unless every object in a tree is as its class documents it."""
+    """Raise unless every object in a tree is as its class declares it."""
     cls = type(value)
     ours = CLASSES.get(public_name(cls)) is cls
     parts = (
@@ -443,11 +444,7 @@ def _validate(value: Any, where: str) -> None:
         _validate(item, where + name)
     if not ours:
         return
-    said = {
-        f".{name}": line
-        for names, line in _FIELD.findall(cls.__doc__ or "")
-        for name in names.split(", ")
-    }
+    declared = _declared().get(public_name(cls), {})
     finite = callable(value) and all(
         np.all(getattr(value, name, True)) for name in ("finite", "converged")
     )
@@ -455,8 +452,8 @@ def _validate(value: Any, where: str) -> None:
     for name, item in 2 * list(
         parts.items()
     ):  # the first time for the sizes, on which ranges depend
-        line = said.get(name, "positive scalar" if name == ".lengthscale" else "")
-        if not _is_as_said(
+        line = declared.get(name[1:], "")
+        if not _is_as_declared(
             item, line, cls.__annotations__.get(name[1:], ""), sizes, finite
         ):
             held = (
@@ -470,15 +467,22 @@ def _validate(value: Any, where: str) -> None:
     getattr(value, "__post_init__", lambda: None)()
 
 
-def _is_as_said(
-    value: Any, line: str, declared: str, sizes: dict[str, Any], finite: bool
+@cache
+def _declared() -> dict[str, dict[str, str]]:
+    """Return what is declared of fields, by class and name: data, as Python may run without docstrings (-OO)."""
+    with open(pathlib.Path(__file__).with_name("_fields.toml"), "rb") as file:
+        return tomllib.load(file)
+
+
+def _is_as_declared(
+    value: Any, line: str, annotation: str, sizes: dict[str, Any], finite: bool
 ) -> bool:
-    """Compare a field with its line in the docstring, given the sizes that belong to names so far."""
-    if declared in ("int", "bool", "float", "str"):
-        return type(value).__name__ == declared
-    if line.startswith(("a kernel", "the kernel", "the map", "the feature map")):
+    """Compare a field with what is declared of it, given the sizes that belong to names so far."""
+    if annotation in ("int", "bool", "float", "str"):
+        return type(value).__name__ == annotation
+    if line == "callable":
         return callable(value)
-    shape, array = _SHAPE.match(line), declared == "jax.Array"
+    shape, array = _SHAPE.match(line), annotation == "jax.Array"
     if shape is None or (value is None and not array):
         return True
     if array and not hasattr(value, "dtype"):
@@ -500,8 +504,8 @@ def _is_as_said(
     agree = tuple(own[name] for name in names) == entries.shape[stack:]
     agree &= all(sizes.setdefault(name, size) == size for name, size in own.items())
     limit = _RANGE.search(line)
-    low = 0 if limit or "negative" in line else -np.inf
-    high = sizes.get(limit[1], np.inf) - (limit[2] == ")") if limit else np.inf
+    low = int(limit[1]) if limit else 0 if "negative" in line else -np.inf
+    high = sizes.get(limit[2], np.inf) - (limit[3] == ")") if limit else np.inf
     agree &= not ((entries < low) | (entries > high)).any()
     positive = (
         not line.startswith("positive") or (np.isfinite(entries) & (entries > 0)).all()

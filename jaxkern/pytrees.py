@@ -7,6 +7,7 @@ Structures of `register_pytree_with_keys` compare the class as well.
 """
 
 import dataclasses
+import functools
 import re
 from typing import Any, TypeVar, dataclass_transform
 
@@ -99,12 +100,25 @@ def static(**options: Any) -> Any:
 def pytree(cls: _T) -> _T:
     """Make a class a frozen dataclass and a PyTree, whose leaves are the fields not declared `static`.
 
-    Rebuilding one from its leaves runs no validation, so that placeholders pass.
+    The constructor copies arrays of NumPy, which their owner may overwrite. Rebuilding an object from its leaves runs
+    no validation and copies nothing, so that placeholders pass.
     """
     dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     fields = dataclasses.fields(cls)
     leaves = tuple(f.name for f in fields if not f.metadata.get("static"))
     statics = tuple(f.name for f in fields if f.metadata.get("static"))
+
+    construct = vars(cls)["__init__"]
+
+    @functools.wraps(construct)
+    def construct_with_copies(self: Any, *args: Any, **kwargs: Any) -> None:
+        construct(self, *args, **kwargs)
+        for name in leaves:
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, value.copy())
+
+    cls.__init__ = construct_with_copies  # type: ignore[misc]
 
     def flatten_with_keys(
         instance: Any,

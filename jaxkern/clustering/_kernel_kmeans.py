@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxkern import checks, landmarks
 from jaxkern._types import Array, ArrayLike, Float, Int, PRNGKeyArray
 from jaxkern._weights import present
-from jaxkern.clustering._labels import arguments, nearest
+from jaxkern.clustering._labels import FLAT, arguments, nearest
 from jaxkern.features._nystrom import Nystrom, nystrom
 from jaxkern.kernels import KernelLike
 from jaxkern.kmeans._kmeans import partition_of
@@ -29,7 +29,8 @@ class KernelKMeans:
     centers : (num_clusters, rank) in the coordinates of phi; infinite beyond `num_used`.
     objective : scalar, sum_i w_i |phi(x_i) - center|^2. The same sum in the space H is at least this, and at most this
         plus `phi.trace_residual`, which is rounding where the method is exact.
-    converged : scalar bool.
+    converged : scalar bool; False also where all eigenvalues of the landmarks' kernel matrix are equal and more than
+        the clusters, as for a lengthscale so small that it is the identity: all partitions are then as good.
     """
 
     phi: Nystrom
@@ -125,5 +126,17 @@ def kernel_kmeans(
         partition.labels,
         partition.centers,
         partition.objective,
-        partition.converged,
+        partition.converged & ~_is_flat(phi.projection, num_clusters),
     )
+
+
+def _is_flat(projection: jax.Array, num_clusters: int) -> jax.Array:
+    """Return whether the landmarks have more than `num_clusters` eigenvalues and all are equal, as those of K = I.
+
+    The rows of the projection are eigenvectors over the roots of the eigenvalues.
+    """
+    inverses = jnp.sum(projection * projection, axis=1)
+    kept = inverses > 0
+    least = jnp.min(jnp.where(kept, inverses, jnp.inf))
+    are_equal = jnp.max(inverses) <= (1 + FLAT) * least
+    return are_equal & (jnp.sum(kept) > num_clusters)

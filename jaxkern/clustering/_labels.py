@@ -8,6 +8,9 @@ import jax.numpy as jnp
 from jaxkern import checks
 from jaxkern.linalg._dense import scale_of
 
+FLAT = 1e-4
+"""Eigenvalues that differ by at most this share count as equal: none of their eigenvectors stands for a cluster."""
+
 
 def arguments(
     num_clusters: Any, weights: Any, num_used: Any, rows: jax.Array, name: str

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxkern import checks
 from jaxkern._types import Array, ArrayLike, Float, Int, PRNGKeyArray
 from jaxkern._weights import mass, present
-from jaxkern.clustering._labels import arguments, nearest
+from jaxkern.clustering._labels import FLAT, arguments, nearest
 from jaxkern.features._projection import Projection
 from jaxkern.gram import _gram, _product
 from jaxkern.kernels import KernelLike, as_kernel
@@ -37,7 +37,9 @@ class SpectralPartition:
     labels : (n,) int32 in [0, num_clusters); -1 where the weight is 0.
     centers : (num_clusters, num_clusters), in the coordinates of the embedding; infinite beyond `num_used`.
     objective : scalar, the k-means objective of the embedded points, weighted if the points are.
-    converged : scalar bool, whether the eigenvectors and k-means are final. False wherever a number is not finite.
+    converged : scalar bool, whether the eigenvectors and k-means are final. False wherever a number is not finite, and
+        if K does not determine the eigenvectors since all further eigenvalues equal the last one, as for K = I. Where K
+        is not held (`matrix_free`) the latter is not looked at.
     eigenvalues : (num_clusters,) of K / n, those of largest modulus, by modulus, descending; 0 beyond `num_used`.
     projection : (num_clusters, n), with `projection @ k` the embedding of a point whose kernel values at the n points
         are k: U' / n for the eigenvectors U, so that the points themselves have the rows of U Lambda. Where n is
@@ -76,7 +78,8 @@ class KernelSpectral(Projection):
     projection : (num_clusters, n), as in `SpectralPartition`.
     labels : (n,) int32 in [0, num_clusters), as in `SpectralPartition`, and so are these:
     centers : (num_clusters, num_clusters).
-    objective, converged, eigenvalues : as there.
+    objective, converged : as there.
+    eigenvalues : (num_clusters,), as there.
     """
 
     kernel: Any
@@ -267,7 +270,10 @@ def _clustered(
 def _dense_pairs(
     K: jax.Array, weights: jax.Array | None, num_clusters: int
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the eigenvalues (R,), the projection (R, n), and whether they are numbers.
+    """Return the eigenvalues (R,), the projection (R, n), and whether they are numbers that K determines.
+
+    It does not where all others are equal to the last one, as for a lengthscale so small that K is the identity. Then
+    the sum of the squares of the others is the last one times their sum.
 
     With weights w of sum W the matrix is D K D / W, D = diag(sqrt(w)): for whole weights its eigenvectors, divided by
     sqrt(w), are those of the matrix in which every point is repeated w times.
@@ -277,11 +283,13 @@ def _dense_pairs(
     values, vectors = leading_modulus_eigh(
         A, num_values=num_clusters, tolerance=_half(K.dtype)
     )
-    return (
-        values / total,
-        (roots[:, None] * vectors).T / total,
-        jnp.isfinite(values).all(),
-    )
+    others = jnp.trace(A) - jnp.sum(values)
+    squares = jnp.sum(A * A) - jnp.sum(values * values)
+    is_flat = jnp.abs(squares - values[-1] * others) <= FLAT * squares
+    # Where nothing but rounding is left, the embedding has all that K has.
+    is_flat &= others > _half(K.dtype) * jnp.trace(A)
+    settled = jnp.isfinite(values).all() & ~is_flat
+    return values / total, (roots[:, None] * vectors).T / total, settled
 
 
 def _products_pairs(

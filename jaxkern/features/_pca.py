@@ -41,6 +41,9 @@ class KernelPCA(OffsetProjection):
     mean_square : scalar, |mu_n|^2; zero unless centred.
     centered, normalized : static.
     weights : (n,) non-negative weights of the landmarks as they were given, or None.
+    definite : scalar bool, False if the matrix of the landmarks has negative eigenvalues that matter: the eigenvalues
+        left out add up to less than the root of the sum of their squares. Components of an indefinite kernel are none
+        of an RKHS. True does not prove that the kernel is positive semidefinite. None in a map of an older version.
     """
 
     kernel: Any
@@ -54,6 +57,7 @@ class KernelPCA(OffsetProjection):
     centered: bool = static(default=True)
     normalized: bool = static(default=True)
     weights: Any = None
+    definite: Any = None
 
     @property
     def explained_variance(self) -> Float[Array, " num_features"]:
@@ -245,7 +249,21 @@ def _kernel_pca(
         centered=centered,
         normalized=normalized,
         weights=weights,
+        definite=_definite(C, largest, eigenvalues),
     )
+
+
+def _definite(C: jax.Array, largest: jax.Array, eigenvalues: jax.Array) -> jax.Array:
+    """Return whether the eigenvalues left out can all be non-negative: then their sum bounds the root of their squares.
+
+    Both are known without them, from the trace and the Frobenius norm of C, up to the cut-off of an eigenvalue.
+    """
+    n, scale = C.shape[0], jnp.where(largest > 0, largest, 1)
+    C, values = C / scale, eigenvalues / scale
+    rounding = len(values) * n * jnp.finfo(C.dtype).eps * jnp.maximum(values[0], 1)
+    total = jnp.trace(C) - jnp.sum(values) + rounding
+    squares = jnp.sum(C * C) - jnp.sum(values * values) - rounding * (1 + 2 * values[0])
+    return (total >= 0) & (total * total >= squares)
 
 
 def _normalizing(phi: KernelPCA, Z: jax.Array) -> jax.Array:

@@ -1,8 +1,9 @@
 """Kernels as callable PyTrees: one pair of points in, one number out.
 
-Every kernel holds one word of bandwidth, `lengthscale`, and knows its Gram tile by a fast route and, for a pair, the
-*gap* (K(x, x) + K(y, y)) / 2 - K(x, y) without cancellation, from which the kernel distance follows. Kernels are closed
-under `+`, `*` and scaling by a non-negative number. A user's own two-argument function works wherever a kernel does.
+Every kernel holds one word of bandwidth, `lengthscale`: a number, or an array with one for each column (ARD). It knows
+its Gram tile by a fast route and, for a pair, the *gap* (K(x, x) + K(y, y)) / 2 - K(x, y) without cancellation, from
+which the kernel distance follows. Kernels are closed under `+`, `*` and scaling by a non-negative number. A user's own
+two-argument function works wherever a kernel does.
 """
 
 from jaxkern.kernels._bandwidth import (

@@ -147,7 +147,7 @@ class Exponential(_Radial):
 
     Parameters
     ----------
-    lengthscale : positive scalar, or an array (d,), one for each column.
+    lengthscale : positive scalar, or an array (d,), one for each column (ARD).
     """
 
     lengthscale: Any
@@ -175,7 +175,7 @@ class Matern32(_Radial):
 
     Parameters
     ----------
-    lengthscale : positive scalar, or an array (d,), one for each column.
+    lengthscale : positive scalar, or an array (d,), one for each column (ARD).
     """
 
     lengthscale: Any
@@ -198,7 +198,7 @@ class Matern52(_Radial):
 
     Parameters
     ----------
-    lengthscale : positive scalar, or an array (d,), one for each column.
+    lengthscale : positive scalar, or an array (d,), one for each column (ARD).
     """
 
     lengthscale: Any
@@ -243,9 +243,12 @@ class _Coordinatewise(_Stationary):
 class Laplacian(_Coordinatewise):
     """K(x, y) = exp(-|x - y|_1 / lengthscale), the product form of scikit-learn's laplacian_kernel.
 
+    Where the points share a coordinate its derivative in that coordinate does not exist; zero, the symmetric choice, is
+    returned.
+
     Parameters
     ----------
-    lengthscale : positive scalar, or an array (d,), one for each column.
+    lengthscale : positive scalar, or an array (d,), one for each column (ARD).
     """
 
     lengthscale: Any
@@ -257,7 +260,7 @@ class Laplacian(_Coordinatewise):
 
     @staticmethod
     def _term(u: jax.Array) -> jax.Array:
-        return jnp.abs(u)
+        return _magnitude(u)
 
     def lipschitz(self, dim: int | None) -> Any:
         scales = self._columns(dim)
@@ -273,7 +276,7 @@ class Cauchy(_Coordinatewise):
 
     Parameters
     ----------
-    lengthscale : positive scalar, or an array (d,), one for each column.
+    lengthscale : positive scalar, or an array (d,), one for each column (ARD).
     """
 
     lengthscale: Any
@@ -314,6 +317,15 @@ def _steepest(scales: jax.Array) -> jax.Array:
         factors(lax.scan(raised, jnp.asarray(3 / 16, a.dtype), steps)[0])
     )
     return 2 * jnp.prod(p) * jnp.sqrt(jnp.sum(a * p * (1 - p))) / shortest
+
+
+@jax.custom_jvp
+def _magnitude(u: jax.Array) -> jax.Array:
+    """Return |u|, whose derivative at 0 is 0: that of `jnp.abs` is 1 there."""
+    return jnp.abs(u)
+
+
+_magnitude.defjvps(lambda tangent, _, u: jnp.sign(u) * tangent)
 
 
 def _norm(u: jax.Array) -> jax.Array:

@@ -57,7 +57,8 @@ def embed(
         blocks without `out` gives an iterator of features, block by block as they came.
     progress : path of a record of finished blocks, for an X that is an array and an `out` that is a memory-mapped file
         opened with "r+" or "w+". If it is there, the same call goes on where it was cut short, even by `kill -9`, and
-        ends with the same bits. Every block is then forced to the disk before it is recorded. Over several processes
+        ends with the same bits. While a process writes to it, a second one with the same record is refused by a
+        ValueError (not on Windows). Every block is forced to the disk before it is recorded. Over several processes
         the number of the process is appended to the path; another number of processes goes on from the records of
         all, with the same block_size, and ends with the same numbers within rounding.
     report : called as report(done, total) on the host after every block that is mapped, with the numbers of finished

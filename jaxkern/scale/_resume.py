@@ -1,15 +1,16 @@
 """What is kept of a run that is cut short, so that it can go on: finished blocks of a file, or the state of a stream.
 
 Of a run whose output is a file, one line of JSON says what the run is, one follows for each finished block, with its
-rows and the checksum of its features. A line is written when its block has reached the file, and is forced to the disk
-before the next. A last line without an end was cut short; it counts for nothing. A block whose features in the file do
-not have their checksum (the file was made anew, say) is not finished. Every process writes a record of its own and
-reads those of all, so that any number of processes goes on. The state of a stream is a file of `jaxkern.io`, replaced
-as a whole.
+rows and the checksum of its features. The record is locked while its writer lives. A line is written when its block has
+reached the file, and is forced to the disk before the next. A last line without an end was cut short; it counts for
+nothing. A block whose features in the file do not have their checksum (the file was made anew, say) is not finished.
+Every process writes a record of its own and reads those of all, so that any number of processes goes on. The state of a
+stream is a file of `jaxkern.io`, replaced as a whole.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -26,6 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import io
+
+with contextlib.suppress(ImportError):  # Windows does not have it, and no lock
+    import fcntl
 
 _FORMAT = "jaxkern progress 2"
 
@@ -86,6 +90,7 @@ class Record:
         path = own
         self._file = open(path, "r+b" if path.exists() else "x+b")  # noqa: SIM115 (__exit__ closes it)
         try:
+            _lock(self._file, path)
             whole = _whole_lines(self._file.read())
             self._read(path, header, whole)
             self._file.seek(len(whole))
@@ -143,6 +148,18 @@ class Record:
                 f"progress {path} is damaged, or is no record of a run; remove it to begin anew"
             ) from error
         _same_run(path, header, stored)
+
+
+def _lock(file: Any, path: pathlib.Path) -> None:
+    """Keep a file from others that write to it, until it is closed or the process ends, however it ends."""
+    try:
+        if os.name == "posix":
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(
+            f"progress {path} is in use: another process, such as an earlier copy of this job, writes to it; "
+            "wait for its end, or end it"
+        ) from None
 
 
 def _of_process(path: str | os.PathLike[str], process: int | None) -> pathlib.Path:

@@ -8,7 +8,7 @@ memory stays small, and time is that of dense rows. Every estimator has these pa
 - `kernel`: one of "gaussian" or "rbf", "laplacian", "exponential", "cauchy", "matern32", "matern52", or a kernel of
   `jaxkern.kernels`, whose own parameters then hold;
 - `lengthscale`: a positive number, an array of one for each column, or None for the median distance between the points
-  of `fit` (of 2,000 of them where there are more);
+  of `fit` (of 2,000 of them where there are more); a median of 0, where half of all pairs coincide, is a `ValueError`;
 - `gamma`: instead of a lengthscale, what scikit-learn calls so, for the first two kernels and "exponential": a positive
   number, or "scale" as in its `RBFSampler`;
 - `random_state`: where everything random comes from; the same number gives the same result.

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from jaxkern import clustering
+from jaxkern import checks, clustering
 from jaxkern.sklearn._estimator import Estimator
 from jaxkern.sklearn._padded import quick
 
@@ -30,6 +30,11 @@ class _Clusterer(ClusterMixin, Estimator):
         self._dtype = X.dtype
         with self._precision():
             self._start(X)
+            rows, limit = X.shape[0], "the number of rows of X"
+            for name in ("n_clusters", "n_landmarks"):
+                if getattr(self, name, None) is not None:
+                    size = getattr(self, name)
+                    checks.count(name, size, maximum=rows, limit=limit)
             cluster, sizes = self._function()
             sizes["num_restarts"] = self.n_init
             self.clusters_ = cluster(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,8 @@ _KERNELS = {name.lower(): getattr(kernels, name) for name in _NAMES} | {
     "rbf": kernels.Gaussian
 }
 _MANY = 2_000
+_COUNTS = ["n_clusters", "n_init", "n_landmarks", "n_components", "n_frequencies"]
+_COUNTS += ["sketch_size"]
 
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
@@ -34,6 +36,7 @@ class Estimator(BaseEstimator):
     random_state: Any = None
 
     _sparse = False
+    _optional: ClassVar[tuple[str, ...]] = ("n_landmarks",)  # counts that may be None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled, with arrays of NumPy: those of JAX might come back in another dtype."""
@@ -62,7 +65,19 @@ class Estimator(BaseEstimator):
 
     def _start(self, X: Any, weights: Any = None) -> None:
         """Fix what the first data decide: the seed and the kernel."""
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        for name in _COUNTS:
+            value = getattr(self, name, None)
+            optional = value is None and name in self._optional
+            if hasattr(self, name) and not optional:
+                checks.count(name, value)
+        try:
+            random = check_random_state(self.random_state)
+        except ValueError:
+            raise ValueError(
+                "random_state must be None, a whole number in [0, 2^32) or a RandomState of NumPy, "
+                f"got {self.random_state!r}"
+            ) from None
+        self._seed = int(random.randint(2**31 - 1))
         self.kernel_ = self._kernel(X, weights)
 
     def _kernel(self, X: Any, weights: Any) -> Any:
@@ -92,9 +107,13 @@ class Estimator(BaseEstimator):
             )
         if lengthscale is None:
             lengthscale = _median(X, np.random.default_rng(self._seed), weights)
-        return cls(
-            np.asarray(lengthscale, X.dtype) if np.ndim(lengthscale) else lengthscale
-        )
+        if np.ndim(lengthscale):
+            lengthscale = np.asarray(lengthscale, X.dtype)
+            if not np.all((lengthscale > 0) & np.isfinite(lengthscale)):
+                raise ValueError(
+                    f"lengthscale must be positive and finite, got {self.lengthscale!r}"
+                )
+        return cls(lengthscale)
 
 
 def _scale(X: Any) -> float:
@@ -118,13 +137,17 @@ def _median(X: Any, rng: np.random.Generator, weights: Any) -> float:
     else:
         distances = pdist(np.asarray(rows))
     if not distances.size:
-        return 1.0
+        return 1.0  # there is one row
     median = float(
         np.median(distances)
         if weights is None
         else _weighted_median(distances, weights[some])
     )
-    return median if median > 0 else 1.0
+    if not median > 0:
+        raise ValueError(
+            "the median distance of the rows of X is 0: at least half of all pairs coincide; pass a lengthscale"
+        )
+    return median
 
 
 def _weighted_median(distances: np.ndarray, weights: np.ndarray) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import numbers
 import operator
 import warnings
 from typing import Any, cast
@@ -42,6 +43,9 @@ class _KernelRidge(Estimator):
             estimator=self,
         )
         self._dtype = X.dtype
+        if isinstance(sample_weight, numbers.Number):
+            # scikit-learn does not look whether a number is finite.
+            sample_weight = np.full(len(rows), sample_weight, float)
         weights = _check_sample_weight(
             sample_weight, rows, dtype=self._dtype, ensure_non_negative=True
         )

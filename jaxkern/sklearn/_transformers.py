@@ -226,7 +226,7 @@ class _Landmarks(_Transformer):
 
     def _width(self, count: int) -> int:
         """Return the number of features."""
-        return min(self.n_components, count)
+        return count if self.n_components is None else min(self.n_components, count)
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -243,12 +243,11 @@ class Nystrom(_Landmarks):
     _: dataclasses.KW_ONLY
     n_components: int | None = None
 
+    _optional = ("n_landmarks", "n_components")
+
     def _fitted(self, points: np.ndarray, weights: Any, count: int) -> Any:
         rank = None if self.n_components is None else self._width(count)
         return quick(features.nystrom, rank=rank)(self.kernel_, points, weights=weights)
-
-    def _width(self, count: int) -> int:
-        return count if self.n_components is None else super()._width(count)
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -282,23 +281,30 @@ class KernelPCA(_Landmarks):
 
     Parameters
     ----------
-    n_components : at least 1.
+    n_components : at least 1, or None for all: as many as landmarks.
     n_landmarks : as in the module, or None for all rows up to 1,000.
     landmarks, centered, kernel, lengthscale, gamma, random_state : see the module.
     """
 
-    n_components: int = 2
+    n_components: int | None = 2
     _: dataclasses.KW_ONLY
     centered: bool = True
 
+    _optional = ("n_landmarks", "n_components")
+
     def _fitted(self, points: np.ndarray, weights: Any, count: int) -> Any:
-        return features.kernel_pca(
+        phi = features.kernel_pca(
             self.kernel_,
             points,
             num_components=self._width(count),
             centered=self.centered,
             weights=weights,
         )
+        if not phi.definite:
+            raise ValueError(
+                f"kernel must be positive semidefinite: the Gram matrix of {self.kernel!r} has negative eigenvalues"
+            )
+        return phi
 
     def inverse_transform(self, X: Any) -> Any:
         """Return points whose features are close to X, (n, n_features_in), by `features.preimage`: Gaussian kernels."""
@@ -345,6 +351,8 @@ class StreamingPCA(_Transformer):
 
     def _stream(self) -> Any:
         size = min(self.sketch_size, 2 * self.n_frequencies)
+        limit = "the smaller one of sketch_size and 2 n_frequencies"
+        checks.count("n_components", self.n_components, maximum=size, limit=limit)
         return features.streaming_pca(
             self._features, sketch_size=size, centered=self.centered
         )

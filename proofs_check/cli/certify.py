@@ -181,7 +181,7 @@ def command(options: argparse.Namespace) -> int:
     """Certify, write the files, print the summary and return the exit status. Raises UsageError in one line."""
     began = time.monotonic()
     if options.output is not None:
-        _check_folder(options.output, options.overwrite)
+        _check_folder(options.output, options)
     if options.save is not None:
         _check_save(options)
     if options.goal == "prediction" and (
@@ -220,7 +220,7 @@ def command(options: argparse.Namespace) -> int:
     folder = folders.make(
         options.output, "proofs_certificate", folders.now(), options.seed
     )
-    with _locked(folder, options.overwrite):
+    with _locked(folder, options):
         journal = None if options.output is None else _journal(folder / DRAWS, options)
         try:
             certificate = certify(
@@ -230,7 +230,7 @@ def command(options: argparse.Namespace) -> int:
                 began=began,
                 journal=journal,
                 say=_progress(time.monotonic()),
-                command=shlex.join([PROG, *_arguments(options)]),
+                command=_again(options),
                 opened=opened,
             )
         except ValueError as error:
@@ -272,20 +272,41 @@ def _read(options: argparse.Namespace, began: float) -> tuple[Any, str]:
     return table, f"table = open_table({str(options.data)!r}{arguments})"
 
 
-def _check_folder(folder: Path, overwrite: bool) -> None:
+def _check_folder(folder: Path, options: argparse.Namespace) -> None:
     """Raise UsageError unless a folder is new, empty, or holds a certificate that may be replaced."""
     with contextlib.suppress(OSError):  # folders.check says why
         others = {
             path.name
             for path in {*folder.iterdir()}.difference(files.leftovers(folder))
         } - {LOCK, DRAWS}
-        if not others or (overwrite and MANIFEST not in others):
+        if not others or (options.overwrite and MANIFEST not in others):
+            return
+        if others.issubset(FILES) and _was_ending(folder, options):
             return
         if MANIFEST not in others:
             raise UsageError(
                 f"--output {folder} is not empty; choose a new folder, or pass --overwrite"
             )
     folders.check(folder)
+
+
+def _was_ending(folder: Path, options: argparse.Namespace) -> bool:
+    """Tell whether the same command was killed after it began to write its files and before it removed its draws."""
+    if not (folder / DRAWS / MANIFEST).exists():
+        return False
+    try:
+        document = json.loads((folder / FILES[-1]).read_bytes())
+        is_same = document["commands"]["again"] == _again(options)
+        return bool(document["search"]["finished"]) and is_same
+    except FileNotFoundError:
+        return True
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _again(options: argparse.Namespace) -> str:
+    """Return the command that makes the same certificate again."""
+    return shlex.join([PROG, *_arguments(options)])
 
 
 def _check_save(options: argparse.Namespace) -> None:
@@ -338,7 +359,7 @@ def _journal(folder: Path, options: argparse.Namespace) -> checkpoint.Checkpoint
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, overwrite: bool) -> Iterator[None]:
+def _locked(folder: Path, options: argparse.Namespace) -> Iterator[None]:
     """Keep a folder to one certificate: a second one is refused with a UsageError. The end of a process frees it."""
     path = folder / LOCK
     with files.failing(path):
@@ -354,7 +375,7 @@ def _locked(folder: Path, overwrite: bool) -> Iterator[None]:
             f"{folder} is in use by another certify; choose a new folder"
         ) from None
     try:
-        _check_folder(folder, overwrite)
+        _check_folder(folder, options)
         for left in files.leftovers(folder):
             if left.name.startswith(".certificate."):
                 left.unlink()

@@ -26,7 +26,7 @@ from jaxkern import io
 from proofs_check.certify import Request, _compare, _precision, _search, certify
 from proofs_check.certify._clock import Clock
 from proofs_check.certify._maps import NAMES, families
-from proofs_check.cli.certify import FILES
+from proofs_check.cli.certify import DRAWS, FILES
 from proofs_check.cli.command import main
 from proofs_check.engine import checkpoint
 from proofs_check.report import certificate_terminal
@@ -519,6 +519,19 @@ def test_a_command_that_was_killed_goes_on_from_its_draws(csv, tmp_path, monkeyp
     assert whole["search"]["finished"] and {
         file.name for file in Path("cut").iterdir()
     } == set(FILES)
+    # Killed after the last file and before the draws are removed.
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        assert run(*words, "--output", "whole", "--overwrite") == 0
+    draws = len(kept)
+    assert {*FILES, DRAWS} == {file.name for file in Path("whole").iterdir()}
+    assert run(*words, "--seed", 1, "--output", "whole") == 2
+    assert run(*words, "--output", "whole") == 0 and len(kept) == draws
+    ended = json.loads(Path("whole/certificate.json").read_text())
+    del ended["commands"]["again"]
+    assert ended | {"run": 0} == whole | {"run": 0}
+    assert {*FILES} == {file.name for file in Path("whole").iterdir()}
+    assert run(*words, "--output", "whole") == 2
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from support.numerics import eps, same_partition
 from jaxkern import kernels, problems
 from jaxkern.clustering import kernel_kmeans, kernel_spectral, spectral_from_gram
 from jaxkern.gram import gram
+from jaxkern.kernels import Gaussian
 from jaxkern.metrics import misclassification_rate
 
 N, K, DIM = 36, 3, 2
@@ -381,3 +382,18 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     )
     rate, kilobytes = (float(line) for line in done.stdout.split())
     assert rate <= 0.01 and kilobytes < 2 * 2**20
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0])
+def test_a_kernel_matrix_that_is_the_identity_is_not_clustered(scale, rng):
+    X, key = rng.normal(size=(60, 4)), jax.random.key(0)
+    for cluster in (kernel_spectral, kernel_kmeans):
+        found = cluster(key, Gaussian(scale), np.float32(X), 3)
+        assert bool(found.converged) == (scale == 1)
+
+
+def test_equal_eigenvalues_are_final_only_if_all_are_used():
+    K = np.kron(np.eye(5), np.ones((4, 4))).astype(np.float32)
+    for count in (1, 3, 5):
+        found = spectral_from_gram(jax.random.key(0), K, count)
+        assert bool(found.converged) == (count == 5)

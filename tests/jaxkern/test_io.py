@@ -401,6 +401,58 @@ def test_what_is_not_as_its_class_documents_it_is_neither_written_nor_read(
         io.load(path)
 
 
+def test_declared_fields_are_those_of_the_classes():
+    """Shapes stand in the docstrings too; a shape with an alternative is not declared."""
+    declared = io._declared()
+    for name, fields in declared.items():
+        cls = io._find(name)
+        assert set(fields) <= set(fields_of(cls))
+        for line in fields.values():
+            shape = line[line.find("(") : line.find(")") + 1] if "(" in line else ""
+            assert shape in cls.__doc__
+    missing = {
+        f"{name}.{field}"
+        for name, cls in CLASSES.items()
+        for field, annotation in cls.__annotations__.items()
+        if name.startswith("jaxkern.") and annotation == "jax.Array"
+        if field not in declared.get(name, {})
+    }
+    assert {name.partition(".")[2] for name in missing} == {
+        "landmarks.Reservoir.key",
+        "regression.CertifiedHead.training_bound",
+        "regression.Head.coefficients",
+        "regression.Head.residual",
+        "regression.RidgeState.products",
+        "regression.RidgeState.squares",
+    }
+
+
+def test_fields_are_validated_without_docstrings(path):
+    """`python -OO` has none: a NaN and a rank that is too large were saved and read."""
+    io.save(path, features.nystrom(kernels.Gaussian(1.0), np.eye(3)))
+    program = """
+import dataclasses, sys
+import numpy as np
+from jaxkern import io
+phi = io.load(sys.argv[1])
+for changes in ({"eigenvalues": phi.eigenvalues * np.nan}, {"rank": phi.rank + 99}):
+    try:
+        io.save(sys.argv[1], dataclasses.replace(phi, **changes))
+    except ValueError as error:
+        print(str(error).split()[0])
+"""
+    call = [sys.executable, "-OO", "-c", program, str(path)]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["obj.eigenvalues", "obj.rank"], done.stderr
+
+
+def test_labels_of_rows_of_weight_zero_are_saved(path):
+    X, weights = np.eye(4, dtype=np.float32), np.float32([1, 1, 0, 1])
+    found = kmeans(jax.random.key(0), X, 2, weights=weights)
+    io.save(path, found)
+    assert io.load(path).labels[2] == -1
+
+
 def test_archives_of_other_kinds_are_refused(path):
     np.savez(path, x=np.ones(2))
     with pytest.raises(ValueError, match=r"not one written by jaxkern.io.save"):

@@ -232,6 +232,14 @@ def test_a_class_of_ones_own_declares_leaves_and_static_fields():
     assert pytrees.static().metadata["static"] is True
 
 
+def test_arrays_of_numpy_may_be_overwritten_after_construction():
+    X = np.ones((3, 2))
+    made = (Covariance(Gaussian(X[0]), X, X[:, 0]), Function(Gaussian(1.0), X, X[:, 0]))
+    X[:] = 0
+    for leaf in jax.tree.leaves(made):
+        assert np.all(np.asarray(leaf) == 1)
+
+
 def test_instances_survive_pickling():
     f = Function(Gaussian(0.5), jnp.ones((3, 2)), jnp.arange(3.0))
     again = pickle.loads(pickle.dumps(f))

@@ -419,8 +419,6 @@ def test_bad_labels_and_tolerances_are_named():
 
 def test_bad_parameters_are_named():
     X, _ = data()
-    with pytest.raises(ValueError, match="kernel must be one of"):
-        adapters.PairedFourier(kernel="other").fit(X)
     with pytest.raises(ValueError, match="lengthscale or gamma, not both"):
         adapters.PairedFourier(lengthscale=1.0, gamma=1.0).fit(X)
     with pytest.raises(
@@ -431,11 +429,63 @@ def test_bad_parameters_are_named():
         ValueError, match="lengthscale and gamma are those of the kernel"
     ):
         adapters.PairedFourier(kernel=kernels.Gaussian(1.0), gamma=1.0).fit(X)
-    with pytest.raises(ValueError, match="landmarks must be uniform"):
-        adapters.Nystrom(landmarks="other").fit(X)
-    with pytest.raises(ValueError, match="lengthscale"):
-        adapters.PairedFourier(lengthscale=-1.0).fit(X)
-    with pytest.raises(ValueError, match="num_frequencies"):
-        adapters.PairedFourier(0).fit(X)
-    with pytest.raises(ValueError, match="n_landmarks"):
-        adapters.Nystrom(0).fit(X)
+
+
+@pytest.mark.parametrize("name", adapters.__all__)
+def test_a_bad_value_of_any_parameter_is_an_error_with_its_name(name):
+    X, y = data()
+    estimator = getattr(adapters, name)
+    for parameter, default in estimator().get_params().items():
+        bad = {0, -1, "other", np.nan}
+        if parameter in {"gamma", "lengthscale"}:
+            bad |= {(1.0, -1.0), (np.nan, 1.0)}
+        if parameter == "random_state":
+            bad -= {0}
+        if parameter.startswith("n_") or parameter == "sketch_size":
+            bad |= {1.5, True}
+            # Every other count may be None: all rows, or all components.
+            if (
+                default is not None
+                and parameter != "n_landmarks"
+                and name != "KernelPCA"
+            ):
+                bad |= {None}
+        for value in bad:
+            with pytest.raises(ValueError, match=f"^{parameter} "):
+                estimator(**{parameter: value}).fit(X, y)
+
+
+def test_sizes_that_the_data_do_not_have_are_named():
+    X, _ = data()
+    for estimator in (
+        adapters.KernelKMeans(81),
+        adapters.KernelKMeans(n_landmarks=81),
+        adapters.StreamingPCA(51),
+        adapters.StreamingPCA(5, n_frequencies=2),
+    ):
+        with pytest.raises(ValueError, match=r"^n_[a-z]+ must be at most"):
+            estimator.fit(X)
+
+
+def test_all_components_are_those_of_all_landmarks():
+    X, _ = data()
+    fitted = adapters.KernelPCA(None, n_landmarks=7, landmarks=X[:7]).fit(X)
+    some = adapters.KernelPCA(6, landmarks=X[:7]).fit(X)
+    assert fitted.transform(X).shape == (80, 7)
+    np.testing.assert_allclose(
+        fitted.transform(X)[:, :6] ** 2, some.transform(X) ** 2, atol=1e-8
+    )
+
+
+def test_a_weight_that_is_a_number_is_looked_at():
+    X, y = data()
+    for weight in (np.nan, np.inf, -1.0, np.float32(np.nan)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            adapters.KernelRidge().fit(X, y, sample_weight=weight)
+
+
+def test_a_median_distance_of_zero_is_an_error():
+    X = np.r_[np.ones((16, 2)), np.arange(8.0).reshape(4, 2)]
+    for estimator in (adapters.PairedFourier(), adapters.KernelRidge()):
+        with pytest.raises(ValueError, match="at least half of all pairs coincide"):
+            estimator.fit(X, np.arange(20))

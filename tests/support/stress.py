@@ -20,6 +20,7 @@ import warnings
 import jax
 import numpy as np
 from public import TABLE
+from scipy.spatial.distance import pdist
 from support.cases import (
     ACCEPTED,
     FAMILIES,
@@ -78,6 +79,7 @@ def wants(c, operation):
             if c.form in REFUSED
             or c.n < operation.least
             or not np.isfinite(c.plain).all()
+            or not np.median(pdist(c.plain)) > 0  # the default lengthscale
             else "result"
         )
     if operation.points and (

@@ -8,6 +8,7 @@ from sklearn.decomposition import KernelPCA as Peer
 from support.numerics import eps, literal_gram, up_to_sign
 
 from jaxkern import features, rkhs
+from jaxkern import sklearn as adapters
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian, Linear
 from jaxkern.linalg import prefers_partial
@@ -265,3 +266,35 @@ def test_bad_arguments_are_refused_by_name(changes, message):
     } | changes
     with pytest.raises(ValueError, match=message):
         features.kernel_pca(**arguments)
+
+
+@pytest.mark.parametrize("centered", [True, False])
+@pytest.mark.parametrize("count", [2, 10, 60])
+def test_an_indefinite_kernel_is_told(count, centered, rng):
+    X = rng.normal(size=(60, 4)).astype(np.float32)
+
+    def sigmoid(x, y):
+        return jnp.tanh(jnp.vdot(x, y) / 4 + 1)
+
+    sizes = {"num_components": count, "centered": centered}
+    assert not features.kernel_pca(sigmoid, X, **sizes).definite
+    for kernel in (Gaussian(1.0), Gaussian(1e-3), Gaussian(100.0), Linear()):
+        assert features.kernel_pca(kernel, X, **sizes).definite
+    with pytest.raises(ValueError, match="kernel must be positive semidefinite"):
+        adapters.KernelPCA(count, kernel=sigmoid, centered=centered).fit(X)
+
+
+@pytest.mark.parametrize("name", ["nystrom", "kernel_pca"])
+def test_the_cut_off_is_where_it_is_documented(name, dtype):
+    """K is diagonal, with eigenvalues 1 and one at a multiple of the cut-off: a cut-off 3 times as large is noticed."""
+    n = 16
+    cut = eps(dtype) * (n if name == "kernel_pca" else n**0.5)
+    for factor in (0.5, 2.0):
+        roots = np.sqrt([1.0, factor * cut] + [0.0] * (n - 2))
+        landmarks = np.diag(roots).astype(dtype)
+        if name == "nystrom":
+            phi = features.nystrom(Linear(), landmarks)
+        else:
+            sizes = {"num_components": n, "centered": False}
+            phi = features.kernel_pca(Linear(), landmarks, **sizes)
+        assert phi.rank == (2 if factor > 1 else 1)

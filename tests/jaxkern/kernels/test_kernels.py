@@ -503,6 +503,26 @@ def test_gradients_are_those_of_the_literal_formula(name, x64, rng):
         np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
+def test_laplacian_has_no_slope_in_a_coordinate_that_points_share(x64):
+    """A symmetric difference is 0 there; the kernel is exp(-|x_2 - y_2|) of the one coordinate that differs."""
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0])
+    kernel = Laplacian(1.0)
+
+    def matrix(z):
+        return gram(kernel, z[None], y[None])[0, 0]
+
+    def product(z):
+        return gram_matmul(kernel, z[None], y[None], jnp.ones((1, 1)))[0, 0]
+
+    for function in (lambda z: kernel(z, y), matrix, product):
+        value = np.exp(-1.0)
+        for slope in (jax.grad(function)(x), jax.jacfwd(function)(x)):
+            np.testing.assert_allclose(slope, [0, 0, value], atol=1e-15)
+        hessian = jax.hessian(function)(x)
+        np.testing.assert_allclose(hessian, np.diag([0, 0, value]), atol=1e-15)
+        np.testing.assert_array_equal(jax.grad(function)(y), 0.0)
+
+
 @pytest.mark.parametrize(
     ("family", "curvature"), list(zip(SMOOTH, [1, 2, 3, 5 / 3], strict=True))
 )

@@ -490,3 +490,17 @@ def test_all_rows_as_landmarks_have_the_rounding_of_a_plain_solve(
         kernels.Exponential(1.0), X, y, regularization=regularization, landmarks=X
     )
     np.testing.assert_allclose(found, residuals, atol=4e-5)
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "pivoted_cholesky"])
+def test_the_distance_bound_is_attained(landmarks, x64):
+    """Where K = lambda I, the four rows that are no landmark leave |rho| / (2 sqrt(lambda)) = 1 exactly."""
+    rows, labels = np.eye(5), np.ones(5)
+    f = ridge(
+        jax.random.key(0), kernels.Linear(), rows, labels, num_landmarks=1, regularization=1.0,
+        landmarks=landmarks,
+    )  # fmt: skip
+    # The norm of a function is that of its values, as K = I, and f* is 1 / 2 at every row.
+    distance = np.linalg.norm(np.asarray(f(rows)) - 0.5)
+    np.testing.assert_allclose(distance, 1.0, rtol=1e-12)
+    assert distance <= f.distance_bound <= distance * (1 + 1e-9)

@@ -1,5 +1,6 @@
 """Mapping in blocks: the same numbers for every block size and container, one compilation, nothing lost; resuming."""
 
+import functools
 import json
 
 import jax
@@ -235,6 +236,21 @@ def finished(phi, X, tmp_path):
     """Return the record of a run in blocks of 20, and its file."""
     record, out = tmp_path / "progress", new_file(tmp_path / "features.npy")
     return record, scale.embed(phi, X, block_size=20, out=out, progress=record)
+
+
+def test_a_second_writer_of_a_record_is_refused(phi, X, finished):
+    """A job may be queued again while its first copy still runs; a half-written line of one was the other's damage."""
+    record, out = finished
+    full = record.read_bytes()
+    record.write_bytes(full[: full.index(b"\n") + 1])
+    call = functools.partial(scale.embed, phi, X, out=out, progress=record)
+
+    def second(done, total):
+        with pytest.raises(ValueError, match="is in use"):
+            call(block_size=20)
+
+    call(block_size=20, report=second)
+    assert record.read_bytes() == full
 
 
 def test_what_a_record_says_of_another_file_is_not_believed(phi, X, finished, tmp_path):
