@@ -18,9 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from jaxkern import features, landmarks
 from jaxkern.gram import gram
-from jaxkern.regression import ridge, ridge_to
+from jaxkern.regression import ridge_to
 from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._clock import Clock
 from proofs_check.certify._document import Results, document_of, seed_of
@@ -251,34 +250,8 @@ def candidates(rows: int, dim: int, request: Request) -> list[tuple[Family, int]
                 family.largest, LANDMARKS_A_FEATURE * most // 2
             )  # frequencies behind components
             if size >= family.smallest:
-                found.append(
-                    (_by_uniform(family, rows) if name == "nystrom" else family, size)
-                )
+                found.append((family, size))
     return found
-
-
-def _by_uniform(family: Family, rows: int) -> Family:
-    """Return the Nystrom map with the landmarks that `ridge` draws from its key, so that its bounds are about it."""
-
-    def draw(
-        key: Any, kernel: Any, points: Any, _dim: int, dtype: Any, sizes: Any
-    ) -> Any:
-        ones = jnp.ones(len(points), dtype)
-        return features.nystrom(
-            kernel, landmarks.uniform(key, points, weights=ones, **sizes)
-        )
-
-    def python(sizes: Any) -> str:
-        ones, count = (
-            f"weights=jnp.ones({rows}, dtype)",
-            f"num_landmarks={sizes['num_landmarks']}",
-        )
-        chosen = f"landmarks.uniform(key_map, points, {ones}, {count})"
-        return (
-            f"from jaxkern import landmarks\nphi = features.nystrom(kernel, {chosen})"
-        )
-
-    return replace(family, num_points=lambda _size: rows, draw=draw, python=python)
 
 
 def certificate(
@@ -324,7 +297,7 @@ def certificate(
         row = methods.row(
             family.name,
             width,
-            *methods.with_map(family, size),
+            methods.with_map(family, size),
             sizes=family.sizes(size),
         )
         judged.append((family, size, row))
@@ -445,37 +418,22 @@ class _Methods:
             "excess": float(np.mean(losses - self.base)), "low": low, "high": high, "bound": bound,
         }  # fmt: skip
 
-    def _fit(
-        self, fit: Any, key: Any, dtype: str, **sizes: Any
-    ) -> tuple[Any, np.ndarray, float | None]:
-        points, y, held = (
-            jnp.asarray(part, dtype) for part in (self.points, self.y, self.held)
-        )
-        f = fit(
-            key,
-            self.trials.kernel,
-            points,
-            y,
-            regularization=self.regularization,
-            **sizes,
-        )
-        return f, np.asarray(f(held), np.float64), _largest(f.distance_bound)
-
     def exact(self) -> tuple[np.ndarray, float | None]:
         """Fit the exact method, in float64 whatever the maps are in."""
-        key, count = (
-            keys_of(self.key).exact,
-            min(len(self.points), LANDMARKS),
-        )
-        sizes = {
-            "tolerance": TOLERANCE,
-            "num_landmarks": count,
-            "max_products": MOST_PRODUCTS,
-        }
         with jax.enable_x64(True):
-            f, columns, bound = self._fit(ridge_to, key, "float64", **sizes)
+            f = ridge_to(
+                keys_of(self.key).exact,
+                self.trials.kernel,
+                jnp.asarray(self.points),
+                jnp.asarray(self.y, jnp.float64),
+                regularization=self.regularization,
+                tolerance=TOLERANCE,
+                num_landmarks=min(len(self.points), LANDMARKS),
+                max_products=MOST_PRODUCTS,
+            )
+            columns = np.asarray(f(jnp.asarray(self.held)))
         self.exact_bound = _largest(f.training_bound)
-        return columns, bound
+        return columns, _largest(f.distance_bound)
 
     def linear(self) -> np.ndarray:
         """Fit ridge regression on the columns, at mean 0 and deviation 1, with a penalty of its own."""
@@ -489,12 +447,8 @@ class _Methods:
         _, solved = _penalty(left, roots**2, self.y, roots)
         return (held - raw.mean(axis=0)) / scale @ (right.T @ solved)
 
-    def with_map(self, family: Family, size: int) -> tuple[np.ndarray, float | None]:
-        if family.name == "nystrom":
-            key_map = jax.random.split(jax.random.clone(self.key))[
-                1
-            ]  # as `Trials.draw` has it
-            return self._fit(ridge, key_map, self.dtype, **family.sizes(size))[1:]
+    def with_map(self, family: Family, size: int) -> np.ndarray:
+        """Return the predictions of ridge regression on the features of the very map that `draw()` returns."""
         phi = self.trials.draw(family, size, jax.random.clone(self.key))
         Z, at = (
             np.asarray(phi(jnp.asarray(part)), np.float64)
@@ -503,7 +457,7 @@ class _Methods:
         # Kernel JL keeps another inner product than the kernel, of any scale.
         level = np.mean(np.sum(Z * Z, axis=1)) if family.name == "kernel_jl" else 1.0
         normal = Z.T @ Z + level * self.regularization * np.eye(Z.shape[1])
-        return at @ cho_solve(cho_factor(normal), Z.T @ self.y), None
+        return at @ cho_solve(cho_factor(normal), Z.T @ self.y)
 
 
 def _penalty(

@@ -170,7 +170,7 @@ def prediction_columns(document: Json) -> tuple[str, ...]:
     """Return the names of the columns of `predicted`: the loss has its unit in its name."""
     numeric = document["prediction"]["numeric"]
     loss = "squared error / variance" if numeric else "errors"
-    return "method", "features", loss, "excess", "at least", "at most", "bound"
+    return "method", "features", loss, "excess", "at least", "at most"
 
 
 def predicted(document: Json) -> list[tuple[str, ...]]:
@@ -188,7 +188,6 @@ def predicted(document: Json) -> list[tuple[str, ...]]:
                 one["name"] + mark,
                 number(one["num_features"]),
                 *parts,
-                number(one["bound"]),
             )
         )
     return rows
