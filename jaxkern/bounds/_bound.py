@@ -56,19 +56,19 @@ _VECTORS = frozenset({"squared_distances", "pairs", "farthest"})
 _SIZES = frozenset({"n", "d", "sketch_size"})
 """Arguments that count something, beside those whose names begin with `num_`."""
 
-_OF_AN_OPERATOR = (
-    (("op_norm",), ("hs_norm",)),
-    (("op_norm",), ("trace",)),
-    (("hs_norm",), ("trace",)),
-    (("hs_norm", "hs_norm"), ("op_norm", "trace")),
-    (("trace",), ("kappa",)),
-    (("op_norm", "op_norm", "op_norm"), ("trace3",)),
-    (("trace3",), ("op_norm", "op_norm", "trace")),
-    (("op_norm3",), ("trace3",)),
-    (("eigenvalue",), ("op_norm",)),
-    (("energy",), ("op_norm", "op_norm", "op_norm")),
-)
-"""Products of arguments, the first at most the second for every kernel: S <= h <= sqrt(S tr), S <= tr <= kappa and
+_OF_AN_OPERATOR = """
+op_norm <= hs_norm
+op_norm <= trace
+hs_norm <= trace
+hs_norm * hs_norm <= op_norm * trace
+trace <= kappa
+op_norm * op_norm * op_norm <= trace3
+trace3 <= op_norm * op_norm * trace
+op_norm3 <= trace3
+eigenvalue <= op_norm
+energy <= op_norm * op_norm * op_norm
+"""
+"""What holds between arguments for every kernel: S <= h <= sqrt(S tr), S <= tr <= kappa and
 S^3 <= tr3 <= S^2 tr, an eigenvalue is at most S, and <f, Sigma^3 f> at most S^3 for a unit f. Only bounds of
 kpotufe2020 have two of these arguments together."""
 
@@ -195,15 +195,15 @@ def consistent(quantities: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None
     }
     holds = {}
-    for smaller, larger in _OF_AN_OPERATOR:
-        names = smaller + larger
+    for words in _OF_AN_OPERATOR.strip().splitlines():
+        smaller, larger = (side.split(" * ") for side in words.split(" <= "))
+        names = [*smaller, *larger]
         if known.keys() >= set(names):
             rounding = max(_rounding(quantities[name]) for name in names)
-            left = math.prod(known[name] for name in smaller)
-            right = math.prod(known[name] for name in larger)
-            is_smaller = left <= right * (1 + rounding)
-            words = f"{' * '.join(smaller)} <= {' * '.join(larger)}"
-            holds[words] = is_smaller & (known[smaller[0]] >= 0)
+            left, right = (
+                math.prod(map(known.__getitem__, side)) for side in (smaller, larger)
+            )
+            holds[words] = (left <= right * (1 + rounding)) & (known[smaller[0]] >= 0)
     return holds
 
 
