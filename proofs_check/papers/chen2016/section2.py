@@ -93,8 +93,9 @@ def _corollary_2_1(scope: places.Scope) -> Check:
         dataclasses.replace(s, name=f"{s.name}, t=256", shapes={"rows": 256})
         for s in scope.pairs
     )
+    # At the distance 1; at 0.3 it moves the mean by less than is allowed for rounding in float32.
     farther = controls.changed(
-        pairs[:1],
+        pairs[:2][-1:],
         "one per cent farther",
         data=lambda p: {**p, "pair": 1.01 * p["pair"]},
     )
