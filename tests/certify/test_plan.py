@@ -539,12 +539,6 @@ def test_clusters_are_counted_by_the_classes_of_the_table():
     assert _goal(Request(goal="clustering"), kernel, table) == _goal(
         by_hand, kernel, table
     )
-    for goal, message in (
-        ("clustering", "the number of clusters"),
-        ("separation", "a class for every row"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            _goal(Request(goal=goal), kernel, from_array(np.eye(5, 2)))
 
 
 def test_the_lines_that_draw_a_map_again_name_its_key_and_precision():

@@ -304,16 +304,9 @@ CASES = [
         tail(0.1, 0.0),
         [seen(0, 200), seen(0, 9)],
     ),
-    (
-        "C1",
-        "more than the proved constant is needed",
-        calibrated(0.5, proved=0.2),
-        [np.linspace(0, 1, 400)],
-    ),
     ("C1", "once more than what holds always", calibrated(0.0), [seen(1, 50)]),
     ("C1", "not a number", calibrated(0.1), [np.full(200, NAN)]),
     ("C2", "no probability is claimed", calibrated(1.0), [[]]),
-    ("C3", "within what is proved", calibrated(0.5), [np.linspace(0, 1, 400)]),
     ("C3", "too few trials refute no constant", calibrated(0.5, proved=0.2), [[9.0]]),
     (
         "C3",
