@@ -187,7 +187,6 @@ def test_files_that_exist_or_are_read_stay(pictures, tmp_path, monkeypatch, caps
         (figure3, ["--points", "2"], "3 points"),
         (figure3, ["--replicates", "0"], "1 replicate"),
         (figure3, ["--output", "absent/table.json"], "there is no folder absent"),
-        (figure3, ["--plot", "absent/figure.svg"], "there is no folder absent"),
         (figure3, ["--nonsense"], "unrecognized"),
         (scatter, ["--dims", "1"], "2 dimensions"),
         (scatter, ["--points", "1"], "2 points"),
