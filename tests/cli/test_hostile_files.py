@@ -46,6 +46,14 @@ LINUX = pytest.mark.skipif(
 )
 
 
+def load_refused(path, *words):
+    one_line(lambda: jaxkern.io.load(path), ValueError, *words)
+
+
+def table_refused(path, *words):
+    one_line(lambda: open_table(path), reading.DataError, *words)
+
+
 EIGHT = bytes(64)  # eight numbers
 EVIL = "\x1b[31m\r\n<script>alert(1)</script>"
 
@@ -169,7 +177,7 @@ def test_headers_of_arrays_are_not_believed(header, tmp_path):
     loose = write(tmp_path / "x.npy", content)
     packed = archive(tmp_path / "x.npz", [("X.npy", content)])
     for path in (loose, packed):
-        one_line(lambda path=path: open_table(path), reading.DataError, path.name)
+        table_refused(path, path.name)
     saved = archive(
         tmp_path / "map",
         [("header.npy", jaxkern_header({"numpy": "0"})), ("0.npy", content)],
@@ -181,9 +189,7 @@ def test_headers_of_arrays_are_not_believed(header, tmp_path):
         "text of a gigabyte",
         "nothing of infinitely many",
     ):
-        one_line(
-            lambda: jaxkern.io.load(saved), ValueError, "map is truncated or damaged"
-        )
+        load_refused(saved, "map is truncated or damaged")
 
 
 def jaxkern_header(tree, **more):
@@ -220,7 +226,7 @@ def test_archives_that_play_tricks(tmp_path):
 
     def refused(entries, *words, method=zipfile.ZIP_STORED):
         archive(path, entries, method)
-        one_line(lambda: open_table(path), reading.DataError, "x.npz", *words)
+        table_refused(path, "x.npz", *words)
 
     refused([("X.npy", GOOD), ("X.npy", GOOD)], "2 arrays named X")
     refused([("X.npy", GOOD), ("X", GOOD)], "2 arrays named X")
@@ -242,7 +248,7 @@ def test_archives_that_play_tricks(tmp_path):
     ):
         write(path, whole)
         patched(path, at, content)
-        one_line(lambda: open_table(path), reading.DataError, "x.npz")
+        table_refused(path, "x.npz")
     assert os.listdir(tmp_path) == ["x.npz"]
 
 
@@ -260,7 +266,7 @@ def test_names_of_entries_are_no_paths(tmp_path):
     ]
     path = archive(tmp_path / "in" / "x.npz", [(name, GOOD) for name in names])
     open_table(path)
-    one_line(lambda: jaxkern.io.load(path), ValueError)
+    load_refused(path)
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["in", "x.npz"]
 
 
@@ -315,50 +321,37 @@ def test_headers_of_saved_objects_are_not_believed(name, tmp_path):
     path = archive(
         tmp_path / "map", [("header.npy", jaxkern_header(tree)), ("0.npy", GOOD)]
     )
-    one_line(lambda: jaxkern.io.load(path), ValueError, str(path), words)
+    load_refused(path, str(path), words)
 
 
 def test_saved_objects_are_neither_packed_nor_double_nor_of_odd_versions(tmp_path):
     path, header = tmp_path / "map", jaxkern_header({"numpy": "0"})
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         archive(path, [("header.npy", header), ("0.npy", GOOD)], method)
-        one_line(
-            lambda: jaxkern.io.load(path),
-            ValueError,
-            "truncated or damaged",
-            "compress",
-        )
+        load_refused(path, "truncated or damaged", "compress")
     archive(path, [("header.npy", header), ("0.npy", GOOD), ("0.npy", GOOD)])
-    one_line(lambda: jaxkern.io.load(path), ValueError, "two arrays of one name")
+    load_refused(path, "two arrays of one name")
     archive(path, [("header.npy", header), ("0.npy", GOOD)])
     patched(path, 24, (2**31).to_bytes(4, "little"))
-    one_line(lambda: jaxkern.io.load(path), ValueError, "it declares 2,147,483,")
+    load_refused(path, "it declares 2,147,483,")
     for version in (0, -1, True, 2, 10**4000, None, EVIL * 1000, [[]]):
         archive(
             path,
             [("header.npy", jaxkern_header(1, version=version, jaxkern=EVIL * 1000))],
         )
-        one_line(lambda: jaxkern.io.load(path), ValueError, "has format version")
+        load_refused(path, "has format version")
     text = np.frombuffer(
         b'{"format": "jaxkern", "version": 1' + b"0" * 5000 + b"}", np.uint8
     )
     np.savez(tmp_path / "x.npz", header=text)
-    one_line(
-        lambda: jaxkern.io.load(tmp_path / "x.npz"),
-        ValueError,
-        "its header is not JSON",
-    )
+    load_refused(tmp_path / "x.npz", "its header is not JSON")
 
 
 def test_a_module_that_cannot_be_imported_is_no_class(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jaxkern.sklearn", None)  # as without scikit-learn
     tree = {"class": "jaxkern.sklearn.Thing", "fields": {}}
     path = archive(tmp_path / "map", [("header.npy", jaxkern_header(tree))])
-    one_line(
-        lambda: jaxkern.io.load(path),
-        ValueError,
-        "it holds a jaxkern.sklearn.Thing, which this jaxkern",
-    )
+    load_refused(path, "it holds a jaxkern.sklearn.Thing, which this jaxkern")
 
 
 def test_what_could_not_be_read_again_is_not_saved(tmp_path, monkeypatch):
@@ -370,11 +363,7 @@ def test_what_could_not_be_read_again_is_not_saved(tmp_path, monkeypatch):
     jaxkern.io.save(tmp_path / "map", np.full(1000, 0.5))
     assert len(jaxkern.io.load(tmp_path / "map")) == 1000
     monkeypatch.setattr(jaxkern.io, "_LONGEST_HEADER", 10)
-    one_line(
-        lambda: jaxkern.io.load(tmp_path / "map"),
-        ValueError,
-        "its header is longer than 10 bytes",
-    )
+    load_refused(tmp_path / "map", "its header is longer than 10 bytes")
 
 
 def test_rows_have_an_end_and_text_is_not_shown_as_it_is(tmp_path, monkeypatch):
@@ -387,7 +376,7 @@ def test_rows_have_an_end_and_text_is_not_shown_as_it_is(tmp_path, monkeypatch):
     ):
         write(path, content)
         words = "x.csv" if "\x1b" in content else "is longer than 1,000 bytes"
-        one_line(lambda: open_table(path), reading.DataError, words)
+        table_refused(path, words)
     write(path, "a,b\n" + "1,2\n" * 1000 + "2,1\n")  # many lines are no long row
     assert open_table(path).rows == 1001
 
@@ -395,11 +384,7 @@ def test_rows_have_an_end_and_text_is_not_shown_as_it_is(tmp_path, monkeypatch):
 def test_a_million_columns_are_counted_before_they_have_names(tmp_path, monkeypatch):
     path = write(tmp_path / "x.csv", "a," * 10**6 + "\n" + "1," * 10**6 + "\n")
     monkeypatch.setattr("proofs_check.certify._columns._distinct_names", None)
-    one_line(
-        lambda: open_table(path),
-        reading.DataError,
-        "100,000 columns or more, which is too wide",
-    )
+    table_refused(path, "100,000 columns or more, which is too wide")
 
 
 @pytest.fixture
