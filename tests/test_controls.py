@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import toys
 
 from jaxkern import features, kernels
 from jaxkern.bounds import Bound
 from jaxkern.gram import gram
 from proofs_check import controls
-from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Law, Setting
+from proofs_check.claim import Control, Expectation, Form, Identity, Law, Setting
 from proofs_check.engine import draws, programs, run
 
 HERE = (Setting("here", {"x": jnp.ones(3)}, {"n": 4.0}, {"rows": 5}),)
@@ -19,14 +20,11 @@ HERE = (Setting("here", {"x": jnp.ones(3)}, {"n": 4.0}, {"rows": 5}),)
 
 def claim(*kinds):
     statement = Identity(lambda key, setting: np.zeros(1))
-    return Claim(
+    return dataclasses.replace(
+        toys.CLAIM,
         id="toy:1",
-        paper="toy",
-        where="here",
-        kind="identity",
-        tex="0=0",
-        because="so it is",
         printed=Form(statement, HERE, "identity"),
+        corrected=None,
         controls=tuple(
             Control(f"control {i}", statement, HERE, kind)
             for i, kind in enumerate(kinds)

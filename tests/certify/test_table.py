@@ -149,7 +149,7 @@ def test_a_frame_is_read_as_a_file(tmp_path, kind):
     frame = pytest.importorskip("pyarrow").table(
         {
             "day": np.arange(N).astype("datetime64[D]"),
-            "c": WORDS,
+            "c": [*WORDS[:4], None, *WORDS[5:]],
             "list": [[1.0]] * N,
             "n": np.arange(N)[::-1] ** 2,
             "flag": repeated(True, False, True),
@@ -184,7 +184,8 @@ def test_a_frame_is_read_as_a_file(tmp_path, kind):
     assert {*reasons} == {"day", "c", "list"}
     table = read(missing="drop", labels="c", columns=["n"], rows=9)
     assert table.label_names == ("DK", "FI", "NO", "SE")
-    assert [table.label_names[i] for i in table.labels] == WORDS[:9]
+    labels = [table.label_names[i] for i in table.labels]
+    assert labels == [*WORDS[:4], *WORDS[5:9]]
     assert "Only the first 9 of 24 rows are used." in table.notes
 
 
@@ -405,11 +406,6 @@ def test_parquet_that_is_none_is_refused(tmp_path, monkeypatch):
 
     path = tmp_path / "x.parquet"
     table = arrow.table({"a": A, "b": B})
-    parquet.write_table(table, path)
-    whole = path.read_bytes()
-    for broken in (whole[:-9], whole[: len(whole) // 2], b"PAR1" + bytes(40) + b"PAR1"):
-        write(path, broken)
-        refused(lambda: open_table(path), "x.parquet: cannot be read")
     parquet.write_table(table.rename_columns(["a", "a"]), path)
     refused(lambda: open_table(path), "several columns have the same name")
     refused(
@@ -421,7 +417,7 @@ def test_parquet_that_is_none_is_refused(tmp_path, monkeypatch):
     refused(lambda: open_table(path), "jaxkern-verified[check]")
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet"])
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet"])
 def test_a_table_that_takes_too_much_memory_is_refused(tmp_path, monkeypatch, name):
     path = tmp_path / name
     text = "a\n" + "".join(f"{i}\n" for i in range(10**5))
@@ -431,7 +427,7 @@ def test_a_table_that_takes_too_much_memory_is_refused(tmp_path, monkeypatch, na
 
         parquet.write_table(arrow.table({"a": np.arange(1e5)}), path)
     else:
-        write(path, gzip.compress(text.encode()) if "gz" in name else text)
+        write(path, text)
     monkeypatch.setattr(_files, "memory", lambda: 2 * 10**6)
     refused(lambda: open_table(path), "takes more than a quarter of the memory")
     monkeypatch.undo()

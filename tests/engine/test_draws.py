@@ -312,6 +312,11 @@ def test_a_control_that_is_not_rejected_fails_the_run_and_on_own_data_takes_the_
         and result.corrected.status == "consistent"
         and "no power" in result.corrected.because
     )
+    # What is refuted stays so, and a control that is rejected leaves the certificate.
+    false = dataclasses.replace(claim, corrected=claim.printed)
+    for tried, status in ((false, "refuted"), (CLAIM, "certified")):
+        (result,) = run([tried], profile=QUICK, seed=0, data=True)
+        assert result.corrected.status == status
 
 
 def test_what_rests_on_numbers_that_are_not_finite_is_never_as_expected():

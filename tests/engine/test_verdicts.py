@@ -11,7 +11,6 @@ import re
 from pathlib import Path
 from typing import get_args
 
-import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -21,7 +20,6 @@ from jaxkern.bounds import Bound
 from proofs_check import usage
 from proofs_check.claim import (
     Calibrated,
-    Control,
     Enclosed,
     Exact,
     Expectation,
@@ -306,16 +304,9 @@ CASES = [
         tail(0.1, 0.0),
         [seen(0, 200), seen(0, 9)],
     ),
-    (
-        "C1",
-        "more than the proved constant is needed",
-        calibrated(0.5, proved=0.2),
-        [np.linspace(0, 1, 400)],
-    ),
     ("C1", "once more than what holds always", calibrated(0.0), [seen(1, 50)]),
     ("C1", "not a number", calibrated(0.1), [np.full(200, NAN)]),
     ("C2", "no probability is claimed", calibrated(1.0), [[]]),
-    ("C3", "within what is proved", calibrated(0.5), [np.linspace(0, 1, 400)]),
     ("C3", "too few trials refute no constant", calibrated(0.5, proved=0.2), [[9.0]]),
     (
         "C3",
@@ -556,43 +547,11 @@ def test_the_table_and_the_judge_agree_on_a_grid(cls):
     assert met == {row.id for row in ROWS.values() if row.cls == cls} - {"C2", "R1"}
 
 
-def waiting_time(key, population, numbers):
-    return jax.random.exponential(key, dtype=numbers["delta"].dtype)
-
-
-def exceeds(factor, valid=True):
-    """Return the bound factor log(1 / delta) of an exponential variable, right from the factor 1 on."""
-
-    def bound(setting):
-        delta = setting.numbers["delta"]
-        return Bound(-factor * math.log(delta), 1 - delta, valid, "toy:1")
-
-    return Tail(waiting_time, bound)
-
-
-PLACE = (Setting("here", numbers={"delta": 0.2}),)
-
-
-def on_own_data(corrected, control):
-    form, controls = (
-        Form(corrected, PLACE, "certified"),
-        (Control("control", control, PLACE),),
-    )
-    claim = dataclasses.replace(
-        toys.CLAIM, printed=None, corrected=form, controls=controls
-    )
-    (result,) = run([claim], profile=draws.QUICK, seed=0, data=True)
-    return result.corrected.status
-
-
 def test_rows_of_a_users_own_data():
-    """At delta = 1/5 the bounds have the true rates 0.04, 0.45 and 0.67; all seeds but 1e-4 of them end so."""
-    for row in ("N1", "N2"):
+    """That a run gives these verdicts is asserted in test_draws.py."""
+    for row, verdict in (("N1", "not testable"), ("N2", "consistent")):
         assert (ROWS[row].cls, ROWS[row].where) == ("any", "with `--data`")
-    assert on_own_data(exceeds(2.0), exceeds(0.25)) == "certified"
-    assert on_own_data(exceeds(2.0, valid=False), exceeds(0.25)) == ROWS["N1"].verdict
-    assert on_own_data(exceeds(2.0), exceeds(2.0)) == ROWS["N2"].verdict
-    assert on_own_data(exceeds(0.5), exceeds(2.0)) == "refuted"
+        assert ROWS[row].verdict == verdict
 
 
 def test_the_numbers_of_the_profiles_are_those_of_the_code():

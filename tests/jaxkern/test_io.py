@@ -340,14 +340,6 @@ def rewrite(path, change):
             "is damaged: its header and its arrays",
         ),
         (
-            lambda h: h | {"object": {"jax": "77"}},
-            "is damaged: its header and its arrays",
-        ),
-        (
-            lambda h: h | {"object": {"class": "jaxkern.kernels.gone.X", "fields": {}}},
-            "holds a jaxkern.kernels.gone",
-        ),
-        (
             lambda h: (
                 h
                 | {
@@ -460,9 +452,6 @@ def test_archives_of_other_kinds_are_refused(path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", "hello")
     with pytest.raises(ValueError, match=r"not one written by jaxkern.io.save"):
-        io.load(path)
-    np.savez(path, header=np.array([None]))
-    with pytest.raises(ValueError, match="is truncated or damaged"):
         io.load(path)
     with pytest.raises(FileNotFoundError):
         io.load(path.with_name("nowhere"))

@@ -7,7 +7,6 @@ import errno
 import functools
 import io
 import json
-import os
 import sys
 from pathlib import Path
 from unittest import mock
@@ -136,8 +135,6 @@ def test_files_that_exist_or_are_read_stay(pictures, tmp_path, monkeypatch, caps
     monkeypatch.chdir(tmp_path)
     for name in ("iot.npz", "old.json", "old.svg"):
         Path(name).write_text(name)
-    Path("link.svg").symlink_to("iot.npz")
-    os.link("iot.npz", "hard.json")
 
     def compute(options, say):
         return figures.Result(
@@ -159,32 +156,15 @@ def test_files_that_exist_or_are_read_stay(pictures, tmp_path, monkeypatch, caps
         ),
         (["--plot", "old.svg"], "--plot old.svg exists"),
         (["--plot", "new"], "--plot new has no ending that names its format"),
-        (["--output", ".", "--overwrite"], "--output . is a folder"),
         (
             ["--output", "iot.npz", "--overwrite"],
             "--output iot.npz is read by this command",
         ),
-        (
-            ["--plot", "link.svg", "--overwrite"],
-            "--plot link.svg is read by this command",
-        ),
-        (
-            ["--output", "hard.json", "--overwrite"],
-            "--output hard.json is read by this command",
-        ),
     ):
         assert figure.main([*common, *arguments]) == 2
         assert said in capsys.readouterr().err
-    assert (
-        Path("iot.npz").read_text()
-        == Path("link.svg").read_text()
-        == Path("hard.json").read_text()
-        == "iot.npz"
-    )
-    assert (
-        Path("old.json").read_text() == "old.json"
-        and Path("old.svg").read_text() == "old.svg"
-    )
+    for name in ("iot.npz", "old.json", "old.svg"):
+        assert Path(name).read_text() == name
     assert (
         figure.main(
             [*common, "--output", "old.json", "--plot", "new.svg", "--overwrite"]
@@ -207,7 +187,6 @@ def test_files_that_exist_or_are_read_stay(pictures, tmp_path, monkeypatch, caps
         (figure3, ["--points", "2"], "3 points"),
         (figure3, ["--replicates", "0"], "1 replicate"),
         (figure3, ["--output", "absent/table.json"], "there is no folder absent"),
-        (figure3, ["--plot", "absent/figure.svg"], "there is no folder absent"),
         (figure3, ["--nonsense"], "unrecognized"),
         (scatter, ["--dims", "1"], "2 dimensions"),
         (scatter, ["--points", "1"], "2 points"),

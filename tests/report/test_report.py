@@ -9,7 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-import types
 from importlib import resources
 from pathlib import Path
 
@@ -867,20 +866,3 @@ def test_a_folder_that_is_none_is_said(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["report", "--help"])
     assert "python -m proofs_check report out" in capsys.readouterr().out
-
-
-def test_what_is_not_as_expected_is_explained_and_what_is_well_is_not():
-    def part(name, status):
-        verdict = types.SimpleNamespace(status=status, because="a reason")
-        return name, types.SimpleNamespace(expect="certified"), verdict
-
-    claim = types.SimpleNamespace(id="toy:1", because="")
-    forms = [part("printed", "consistent"), part("corrected", "certified")]
-    result = types.SimpleNamespace(
-        claim=claim, forms=forms, unexpected=["printed"], notes=[], as_expected=False
-    )
-    said = [
-        "toy:1 printed, consistent (expected certified): a reason",
-        "toy:1: NOT AS EXPECTED",
-    ]
-    assert terminal._explanations(result, own=False) == said

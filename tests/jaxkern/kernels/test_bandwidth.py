@@ -157,9 +157,7 @@ def test_pairs_of_a_million_rows_with_fractions_are_those_of_the_rows_alone(dtyp
     ("changes", "message"),
     [
         ({"X": np.ones((1, 2), np.float32)}, r"X must have at least 2 row\(s\)"),
-        ({"q": -0.1}, r"q must lie in \[0, 1\], got -0.1"),
         ({"q": 2}, r"q must lie in \[0, 1\], got 2"),
-        ({"q": math.nan}, r"q must lie in \[0, 1\], got nan"),
         ({"q": np.array([0.1, 0.2])}, "q must be a scalar"),
     ],
 )

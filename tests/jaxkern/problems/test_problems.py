@@ -416,8 +416,6 @@ def nested(**changed):
         ({"noise": -1.0}, "noise must be non-negative and finite"),
         ({"noise": np.ones(3, np.float32)}, "noise must have shape"),
         ({"radial": "yes"}, "radial must be True or False"),
-        ({"weights": (0.5, 0.5)}, "weights must have shape"),
-        ({"weights": (-0.5,)}, "weights must be non-negative"),
         ({"dtype": jnp.float16}, "dtype must be float32 or float64, got float16"),
     ],
 )

@@ -158,7 +158,6 @@ def test_the_command_line_of_figure_1(digits, capsys):
         (["--per-digit", "6"], "needs 6 rows"),
         (["--readings", "squared"], "unknown reading"),
         (["--data-dir", "absent"], "cannot be read"),
-        (["--plot", "absent/figure.svg"], "there is no folder absent"),
     ],
 )
 def test_bad_usage_of_figure_1_is_one_line_and_status_two(
