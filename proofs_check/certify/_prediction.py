@@ -414,7 +414,7 @@ class _Methods:
         with jax.enable_x64(True):  # rows are in random order
             K = np.asarray(gram(trials.kernel, self.points[:CHOOSING_ROWS]))
         values, vectors = np.linalg.eigh(K)
-        penalty, _ = _penalty(vectors, np.maximum(values, 0), self.y[: len(K)])
+        penalty, _ = penalized(vectors, np.maximum(values, 0), self.y[: len(K)])
         self.spectrum, self.regularization = (
             np.maximum(values[::-1], 0) / len(K),
             penalty * table.rows,
@@ -486,7 +486,7 @@ class _Methods:
         left, roots, right = np.linalg.svd(
             (raw - raw.mean(axis=0)) / scale, full_matrices=False
         )
-        _, solved = _penalty(left, roots**2, self.y, roots)
+        _, solved = penalized(left, roots**2, self.y, roots)
         return (held - raw.mean(axis=0)) / scale @ (right.T @ solved)
 
     def with_map(self, family: Family, size: int) -> tuple[np.ndarray, float | None]:
@@ -506,7 +506,7 @@ class _Methods:
         return at @ cho_solve(cho_factor(normal), Z.T @ self.y), None
 
 
-def _penalty(
+def penalized(
     left: np.ndarray, squares: np.ndarray, y: np.ndarray, roots: Any = 1.0
 ) -> tuple[float, np.ndarray]:
     """Return the penalty a row with the least squared error of rows left out, and the solution along singular vectors.
