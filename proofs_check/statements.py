@@ -65,8 +65,9 @@ class _Trial:
     ) -> None:
         """Raise a ValueError if the trials would share random numbers, or have none."""
         # JAX keeps what it has traced. A new lambda, without a jit of the user, is traced anew.
-        compiled = hasattr(self.func, "lower")
-        func = self.func.__wrapped__ if compiled else self.func
+        func: Any = self.func
+        if hasattr(func, "lower"):
+            func = func.__wrapped__
         programs = []
         for _ in range(2):
             anew = jax.jit(lambda key, data: func(key, *_given(self, data, shapes)))

@@ -1,6 +1,7 @@
 """What a map is compared with: the exact kernel, the columns as they are, and both of them on rows held out."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from proofs_check.certify import _work
 from proofs_check.certify._entries import Entry
 from proofs_check.certify._errors import finite
 from proofs_check.certify._maps import families
-from proofs_check.certify._prediction import penalized
+from proofs_check.certify._prediction import part, penalized
 from proofs_check.certify._request import Request
 from proofs_check.certify._rows import embed
 from proofs_check.certify._table import rows_for
@@ -110,7 +111,7 @@ def held_out(
     table = trials.table
     if table.labels is None:
         return {}
-    key_rows, key_order, key_points, key_map = jax.random.split(key, 4)
+    key_rows, key_order, key_map = jax.random.split(key, 3)
     rows = rows_for(key_rows, table.rows, min(table.rows, MOST_ROWS))
     rows = rows[np.asarray(jax.random.permutation(key_order, len(rows)))]
     count = int(TRAINED * len(rows))
@@ -118,8 +119,9 @@ def held_out(
     if len(classes) < 2 or count < 8:
         return {}
     raw = table.take(rows, "float64", raw=True)
-    deviation = raw[:count].std(axis=0)
-    scaled = (raw - raw[:count].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    mean, deviation = raw[:count].mean(axis=0), raw[:count].std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    scaled = (raw - mean) / scale
     points = scaled if table.standardized else raw
     lengthscale = request.lengthscale or float(np.median(pdist(points[:count][:500])))
     if not lengthscale > 0:
@@ -133,18 +135,10 @@ def held_out(
     if best is not None:
         family = families(count, table.dim, request.eps)[best.family.name]
         size = min(best.known_size, family.largest)
-        inputs = jnp.asarray(points, trials.dtype)
-        chosen = (
-            rows_for(key_points, count, family.num_points(size))
-            if family.num_points(size)
-            else None
-        )
-        landmarks = (
-            None if chosen is None else jnp.take(inputs, chosen, axis=0, mode="clip")
-        )
-        phi = family.draw(
-            key_map, kernel, landmarks, table.dim, trials.dtype, family.sizes(size)
-        )
+        fitted = replace(part(table, rows[:count]), mean=mean, scale=scale)
+        own = Trials(key_map, fitted, kernel, trials.goal, trials.dtype)
+        phi = own.draw(family, size, key_map)
+        inputs = jnp.asarray(table.take(rows, trials.dtype, raw=True))
         Z = np.asarray(embed(phi, inputs), np.float64)
         grams["the recommended map"] = Z @ Z.T
     chance = 1.96 * 0.5 / math.sqrt(len(rows) - count)
