@@ -114,7 +114,7 @@ def _series(
         i,
         [(point["num_features"], point["median"]) for point in points],
         [
-            f"{number(p['num_features'])} features: median {number(p['median'])} of {number(p['draws'])}"
+            f"{name}, {number(p['num_features'])} features: median {number(p['median'])} of {number(p['draws'])}"
             for p in points
         ],
         label=name + reason,
