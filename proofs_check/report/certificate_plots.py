@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from proofs_check.report.certificate_words import ERRORS
-from proofs_check.report.draw import Axis, Bar, Series, chart
+from proofs_check.report.draw import Axis, Series, chart
 from proofs_check.report.text import Json, number
 
 _RANGE = 10.0  # what lies this many times beyond all medians is cut off
@@ -193,7 +193,7 @@ _QUANTILES = {"q50": "median", "q95": "95 % of the pairs", "q100": "largest"}
 
 
 def pair_errors(document: Json) -> Plot:
-    """Return relative errors of pairs against their kernel distance, with the numbers of pairs in a strip below."""
+    """Return relative errors of pairs against their kernel distance."""
     bins = [entry for entry in document["pairs"].get("bins", []) if entry["pairs"]]
     errors = [entry[key] for entry in bins for key in _QUANTILES if entry[key]]
     if not errors:
@@ -211,20 +211,12 @@ def pair_errors(document: Json) -> Plot:
         (f"kernel distance of the pair{' (log scale)' if log else ''}", across),
         (
             "relative error of the distance (log scale)",
-            Axis.upright([*errors, document["eps"]], strip=True),
+            Axis.upright([*errors, document["eps"]]),
         ),
         [_quantile(i, key, bins, log) for i, key in enumerate(_QUANTILES)],
         limit=("eps", document["eps"]),
-        bars=[
-            Bar(e["low"], e["high"], e["pairs"], f"{number(e['pairs'])} pairs")
-            for e in bins
-        ],
-        bars_name="number of pairs",
     )
-    caption = (
-        "Each dot stands for the pairs of one bin of distances, at its middle. Below: how many pairs are in each. "
-        "Dashed: eps, the error that is allowed."
-    )
+    caption = "Each dot stands for the pairs of one bin of distances, at its middle. Dashed: eps, the error that is allowed."
     return Plot(drawing, caption)
 
 
@@ -238,7 +230,7 @@ def _quantile(place: int, key: str, bins: Sequence[Json], log: bool) -> Series:
         for e in shown
     ]
     tips = [
-        f"{number(e[key])} at distances from {number(e['low'])} to {number(e['high'])}"
+        f"{number(e[key])} at distances from {number(e['low'])} to {number(e['high'])}, {number(e['pairs'])} pairs"
         for e in shown
     ]
     return Series(

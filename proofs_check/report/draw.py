@@ -22,7 +22,6 @@ LEFT, RIGHT, TOP, BOTTOM = 50, 62, 26, 42
 COLOURS = 9
 """So many colours the style sheet has for series."""
 
-_STRIP = 46  # height of the strip with bars below a chart
 _LETTER, _ROW = (
     6.8,
     14,
@@ -113,13 +112,9 @@ class Axis:
         return cls.around(values, float(LEFT), float(WIDTH - RIGHT), log=log)
 
     @classmethod
-    def upright(
-        cls, values: Sequence[float], *, log: bool = True, strip: bool = False
-    ) -> Axis:
-        """Return the vertical axis of a chart, shorter where there is a strip of bars below it."""
-        return cls.around(
-            values, float(HEIGHT - BOTTOM - _STRIP * strip), float(TOP), log=log
-        )
+    def upright(cls, values: Sequence[float]) -> Axis:
+        """Return the vertical axis of a chart, a log axis."""
+        return cls.around(values, float(HEIGHT - BOTTOM), float(TOP), log=True)
 
     def at(self, value: float) -> float:
         """Return where a value is drawn: at the edge where it lies beyond, or is no positive number on a log axis."""
@@ -225,16 +220,6 @@ class Series:
         return f"s{self.number % COLOURS}"
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A bar in the strip below a chart, from `low` to `high` on its horizontal axis."""
-
-    low: float
-    high: float
-    height: float
-    tip: str
-
-
 def chart(
     ident: str,
     title: str,
@@ -245,27 +230,14 @@ def chart(
     *,
     limit: tuple[str, float] | None = None,
     guides: Sequence[tuple[str, float]] = (),
-    bars: Sequence[Bar] = (),
-    bars_name: str = "",
 ) -> Markup:
     """Return a chart of series, whose labels stand below it.
 
     `x` and `y` are names of axes and the axes, made by `Axis.across` and `Axis.upright`. `limit` is the name and the
-    value of a dashed horizontal line, which stand at its end, `guides` are names and values of vertical ones. `bars`
-    stand in a strip of their own below the chart, named `bars_name`.
+    value of a dashed horizontal line, which stand at its end, `guides` are names and values of vertical ones.
     """
     (x_name, across), (y_name, upright) = x, y
-    strip = None
-    if bars:
-        bottom = float(HEIGHT + 22 - BOTTOM)
-        strip = Axis.around(
-            [1, *(bar.height for bar in bars)], bottom, bottom - _STRIP, log=True
-        )
-    parts = _frame(
-        across, upright, x_name, y_name, upright.start if strip is None else strip.start
-    )
-    if strip is not None:
-        parts += _bars(bars, bars_name, across, strip)
+    parts = _frame(across, upright, x_name, y_name)
     if limit is not None:
         right, at = across.stop, upright.at(limit[1])
         parts.append(tag("line", kind="limit", x1=across.start, x2=right, y1=at, y2=at))
@@ -278,14 +250,13 @@ def chart(
     for group in series:
         parts += _drawn(group, across, upright)
     named = [group for group in series if group.label]
-    height = HEIGHT + 22 * bool(bars)
-    parts += _key(named, height)
-    height += _ROW * (1 + math.ceil(len(named) / 2))
+    parts += _key(named, HEIGHT)
+    height = HEIGHT + _ROW * (1 + math.ceil(len(named) / 2))
     return svg(ident, title, description, WIDTH, height, "plot large", parts)
 
 
-def _frame(x: Axis, y: Axis, x_name: str, y_name: str, bottom: float) -> list[str]:
-    parts = levels(y, x.start, x.stop)
+def _frame(x: Axis, y: Axis, x_name: str, y_name: str) -> list[str]:
+    parts, bottom = levels(y, x.start, x.stop), y.start
     for at, label in x.labels():
         parts.append(tag("line", kind="grid", x1=at, x2=at, y1=y.stop, y2=bottom))
         parts.append(text_at(label, at, bottom + 17, "middle"))
@@ -353,21 +324,4 @@ def _guides(guides: Sequence[tuple[str, float]], x: Axis, y: Axis) -> list[str]:
         parts.append(
             text_at(name, min(at + 4, x.stop - _LETTER * len(name)), top, kind="halo")
         )
-    return parts
-
-
-def _bars(bars: Sequence[Bar], name: str, x: Axis, strip: Axis) -> list[str]:
-    parts = [
-        text_at(name, x.start + 4, strip.stop - 6, kind="halo"),
-        tag("line", kind="grid", x1=x.start, x2=x.stop, y1=strip.start, y2=strip.start),
-    ]
-    parts += [
-        text_at(label, x.start - 6, at + 1, "end")
-        for at, label in (strip.labels()[0], strip.labels()[-1])
-    ]
-    for bar in bars:
-        left, right, top = x.at(bar.low), x.at(bar.high), strip.at(bar.height)
-        wide, high = max(right - left - 1, 1.0), max(strip.start - top, 2.0)
-        box = {"x": left, "y": strip.start - high, "width": wide, "height": high}
-        parts.append(tag("rect", *tip_of(bar.tip), kind="bar", **box))
     return parts
