@@ -216,7 +216,10 @@ def pair_errors(document: Json) -> Plot:
         [_quantile(i, key, bins, log) for i, key in enumerate(_QUANTILES)],
         limit=("eps", document["eps"]),
     )
-    caption = "Each dot stands for the pairs of one bin of distances, at its middle. Dashed: eps, the error that is allowed."
+    caption = (
+        "Each dot stands for the pairs of one bin of distances, at its middle. "
+        "Dashed: eps, the error that is allowed."
+    )
     return Plot(drawing, caption)
 
 
