@@ -23,9 +23,7 @@ def with_outlook(form: Form, verdict: Verdict) -> Verdict:
         return verdict
     words = f"{MOST:,.0f} trials at a setting would not decide"
     if trials <= MOST:
-        unit = 10.0 ** (math.floor(math.log10(trials)) - 1)
-        about = unit * math.ceil(trials / unit)
-        words = f"about {about:,.0f} trials at a setting would decide"
+        words = f"about {float(f'{trials:.2g}'):,.0f} trials at a setting would decide"
     return dataclasses.replace(
         verdict,
         because=f"{verdict.because}; if trials go on like these, {words}",

@@ -13,8 +13,6 @@ from proofs_check.report.certificate_words import ERRORS
 from proofs_check.report.draw import Axis, Series, chart
 from proofs_check.report.text import Json, number
 
-_RANGE = 10.0  # what lies this many times beyond all medians is cut off
-
 
 @dataclass(frozen=True)
 class Plot:
@@ -136,15 +134,7 @@ def _error_axis(eps: float, points: Sequence[Json]) -> Axis | None:
     medians = [point["median"] for point in points if point["median"] > 0]
     if not medians:
         return None
-    least, most = min(*medians, eps) / _RANGE, max(*medians, eps) * _RANGE
-    ends = [
-        point[end]
-        for point in points
-        if point["certified"]
-        for end in ("low", "high")
-        if point[end] is not None
-    ]
-    return Axis.upright([*medians, eps, *(end for end in ends if least < end < most)])
+    return Axis.upright([*medians, eps])
 
 
 def spectrum(document: Json) -> Plot:
@@ -199,21 +189,17 @@ def pair_errors(document: Json) -> Plot:
     if not errors:
         return Plot()
     ends = [entry[end] for entry in bins for end in ("low", "high")]
-    positive = [end for end in ends if end > 0]
-    log = len({entry["high"] for entry in bins if entry["high"] > 0}) > 1 and max(
-        ends
-    ) > 10 * min(positive)
-    across = Axis.across(positive if log else [*ends, 0.0], log=log)
+    across = Axis.across([end for end in ends if end > 0] or [1.0], log=True)
     drawing = chart(
         "pairs-plot",
         "Relative error of pairs against kernel distance",
         f"Median, 95 % quantile and largest error in {len(bins)} bins; the numbers are in the table below.",
-        (f"kernel distance of the pair{' (log scale)' if log else ''}", across),
+        ("kernel distance of the pair (log scale)", across),
         (
             "relative error of the distance (log scale)",
             Axis.upright([*errors, document["eps"]]),
         ),
-        [_quantile(i, key, bins, log) for i, key in enumerate(_QUANTILES)],
+        [_quantile(i, key, bins) for i, key in enumerate(_QUANTILES)],
         limit=("eps", document["eps"]),
     )
     caption = (
@@ -223,13 +209,11 @@ def pair_errors(document: Json) -> Plot:
     return Plot(drawing, caption)
 
 
-def _quantile(place: int, key: str, bins: Sequence[Json], log: bool) -> Series:
+def _quantile(place: int, key: str, bins: Sequence[Json]) -> Series:
     """Return the errors of one quantile, in the middle of their bins."""
     shown = [entry for entry in bins if entry[key] is not None]
     middles = [
-        math.sqrt(e["low"]) * math.sqrt(e["high"])
-        if log and e["low"] > 0
-        else (e["low"] + e["high"]) / 2
+        math.sqrt(e["low"]) * math.sqrt(e["high"]) or (e["low"] + e["high"]) / 2
         for e in shown
     ]
     tips = [
