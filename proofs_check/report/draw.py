@@ -67,10 +67,9 @@ def svg(
     ident: str,
     title: str,
     description: str,
-    width: int,
-    height: int,
     kind: str,
     parts: Sequence[str],
+    **size: object,
 ) -> Markup:
     """Return a drawing with the title and the description that screen readers get; ids begin with `ident`."""
     head = tag("title", escaped(title), id=f"{ident}-t") + tag(
@@ -78,7 +77,7 @@ def svg(
     )
     attributes = {
         "role": "img",
-        "viewBox": f"0 0 {width} {height}",
+        **size,
         "aria_labelledby": f"{ident}-t {ident}-d",
     }
     return Markup(tag("svg", head, *parts, kind=kind, **attributes))
@@ -252,7 +251,8 @@ def chart(
     named = [group for group in series if group.label]
     parts += _key(named, HEIGHT)
     height = HEIGHT + _ROW * (1 + math.ceil(len(named) / 2))
-    return svg(ident, title, description, WIDTH, height, "plot large", parts)
+    box = f"0 0 {WIDTH} {height}"
+    return svg(ident, title, description, "plot large", parts, viewBox=box)
 
 
 def _frame(x: Axis, y: Axis, x_name: str, y_name: str) -> list[str]:
