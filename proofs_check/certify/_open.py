@@ -409,13 +409,14 @@ def _check(rows: int | None, missing: str) -> None:
 
 def _scales(names: np.ndarray, moments: Moments, wording: Wording) -> list[str]:
     """Return a sentence on columns that are not standardised, if their scales are far apart."""
-    wide, narrow = int(np.argmax(moments.deviation)), int(np.argmin(moments.deviation))
-    ratio = moments.deviation[wide] / moments.deviation[narrow]
+    deviation = moments.deviation
+    wide, narrow = np.argmax(deviation), np.argmin(deviation)
+    ratio = deviation[wide] / deviation[narrow]
     if ratio <= _SCALES:
         return []
     return [
-        f"The standard deviation of column '{names[wide]}' ({moments.deviation[wide]:.3g}) is {ratio:,.4g} times "
-        f"that of '{names[narrow]}' ({moments.deviation[narrow]:.3g}), so that distances hardly see the latter; "
+        f"The standard deviation of column '{names[wide]}' ({deviation[wide]:.3g}) is {ratio:,.4g} times "
+        f"that of '{names[narrow]}' ({deviation[narrow]:.3g}), so that distances hardly see the latter; "
         f"{wording.flag('standardize', True)} gives every column the same."
     ]
 

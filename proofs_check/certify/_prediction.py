@@ -83,10 +83,8 @@ def split(key: Any, table: Table) -> tuple[Table, Table]:
     words = np.asarray(jax.random.key_data(keys_of(key).rows)).ravel().tolist()
     order = np.random.default_rng(words).permutation(table.rows)
     count = min(int(TRAINED * table.rows), MOST_TRAINED)
-    train, held = (
-        part(table, rows)
-        for rows in (order[:count], order[count : count + MOST_HELD_OUT])
-    )
+    train = part(table, order[:count])
+    held = part(table, order[count : count + MOST_HELD_OUT])
     if table.standardized:
         moments = moments_of(train._view)
         scale = np.where(moments.deviation > 0, moments.deviation, 1.0)

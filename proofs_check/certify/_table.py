@@ -100,12 +100,8 @@ class Table:
             raise ValueError(f"dtype must be float32 or float64, got {kind}")
         if (raw or not self.standardized) and not self.fits(kind):
             raise DataError(
-                f"{self.source}: values up to {self._largest:.3g} do not fit into {kind}; "
-                + (
-                    "use float64"
-                    if self.standardized
-                    else "standardise the columns or use float64"
-                )
+                f"{self.source}: values up to {self._largest:.3g} do not fit into {kind}; use float64, or "
+                "standardise the columns"
             )
         return kind
 

@@ -209,11 +209,12 @@ def _strokes(form: str, values: Sequence[float], axis: Axis, y: float) -> list[s
         if inside
         else []
     )
-    for edge, out, beyond in (
-        (axis.start - 5, 6, lambda v: v < 1),
-        (axis.stop + 5, -6, lambda v: v > 1),
+    outside = [value for value in values if not axis.holds(value)]
+    for edge, out, there in (
+        (axis.start - 5, 6, any(value < 1 for value in outside)),
+        (axis.stop + 5, -6, any(value > 1 for value in outside)),
     ):
-        if any(not axis.holds(value) and beyond(value) for value in values):
+        if there:
             corners = f"{edge:.1f},{y:.1f} {edge + out:.1f},{y - 3:.1f} {edge + out:.1f},{y + 3:.1f}"
             parts.append(tag("polygon", kind=f"{form}-out", points=corners))
     return parts
