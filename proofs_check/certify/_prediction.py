@@ -248,7 +248,7 @@ def candidates(rows: int, dim: int, request: Request) -> list[tuple[Family, int]
             size = min(
                 family.largest, LANDMARKS_A_FEATURE * most // 2
             )  # frequencies behind components
-            if size >= family.smallest:
+            if size >= 1:
                 found.append(
                     (_by_uniform(family, rows) if name == "nystrom" else family, size)
                 )

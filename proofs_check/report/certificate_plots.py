@@ -32,9 +32,10 @@ def tradeoff(document: Json) -> Plot:
         name: points for name, entries in rows.items() if (points := curve_of(entries))
     }
     every = [point for points in curves.values() for point in points]
-    upright = _error_axis(document["eps"], every)
-    if upright is None:
+    medians = [point["median"] for point in every if point["median"] > 0]
+    if not medians:
         return Plot()
+    upright = Axis.upright([*medians, document["eps"]])
     best = document["map"]
     series = [
         _series(i, rows[name], curves[name], name == best)
@@ -127,14 +128,6 @@ def _series(
         },
         kind="best" if best else "line" if certified else "tried",
     )
-
-
-def _error_axis(eps: float, points: Sequence[Json]) -> Axis | None:
-    """Return an axis around the medians and eps, None where there is no median above zero."""
-    medians = [point["median"] for point in points if point["median"] > 0]
-    if not medians:
-        return None
-    return Axis.upright([*medians, eps])
 
 
 def spectrum(document: Json) -> Plot:
