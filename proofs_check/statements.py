@@ -64,20 +64,21 @@ class _Trial:
         self, key: jax.Array, data: Any, shapes: Mapping[str, int]
     ) -> None:
         """Raise a ValueError if the trials would share random numbers, or have none."""
-        programs = []
         # JAX keeps what it has traced. A new lambda, without a jit of the user, is traced anew.
-        compiled = hasattr(self.func, "lower")
-        for func in (self.func, self.func.__wrapped__ if compiled else self.func):
-            trace = jax.make_jaxpr(
-                lambda key, data, func=func: func(key, *_given(self, data, shapes))
-            )
-            programs.append(trace(key, data))
-        if keys.numbers_in(programs[0]) != keys.numbers_in(programs[1]):
+        func: Any = self.func
+        if hasattr(func, "lower"):
+            func = func.__wrapped__
+        programs = []
+        for _ in range(2):
+            anew = jax.jit(lambda key, data: func(key, *_given(self, data, shapes)))
+            programs.append(anew.trace(key, data))
+        # The text of a program has all its numbers.
+        if programs[0].lower().as_text() != programs[1].lower().as_text():
             raise ValueError(
                 "the statistic draws from a generator that is not its key, such as NumPy's, so all trials would share "
                 "these numbers; draw with jax.random from the key, or pass the numbers as data="
             )
-        if not (self.always or keys.reaches_result(programs[0])):
+        if not (self.always or keys.reaches_result(programs[0].jaxpr)):
             raise ValueError(
                 "the statistic does not depend on its key, so every trial would be the same number; draw with "
                 "jax.random from the key, as in jax.random.normal(key, (10,)). What is no draw can be compared "
@@ -486,7 +487,7 @@ class Validation:
     alpha : the probability, at most, that a true statement is refuted, and that a false one is certified.
     settings : what was seen at each setting.
     draws_to_decide : about how many draws at each setting would decide if they go on like these: an estimate, infinite
-        beyond 1e8, NaN where the verdict is not open or draws cannot decide it.
+        beyond 1e8, NaN where the verdict is not open, where draws cannot decide it, and for `exponent`.
     """
 
     verdict: str

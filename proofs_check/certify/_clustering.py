@@ -126,18 +126,18 @@ class Clustering(Goal):
             labels, objectives = _seedings(keys, Z, self.num_clusters)
             best_first = labels[jnp.argsort(objectives)]
         # Of several seedings the best is taken, so that only what is better than the first bad one counts.
-        good = 1
-        while (
-            good < SEEDINGS
-            and self._disagreement(best_first[0], best_first[good]) <= eps
-        ):
-            good += 1
-        found_by_one = good / SEEDINGS
-        enough = RESTARTS[-1]
-        for count in reversed(RESTARTS):
-            if (1 - found_by_one) ** count <= MISSED * delta:
-                enough = count
-        return replace(self, num_restarts=enough, found_by_one=found_by_one)
+        bad = (
+            number
+            for number in range(SEEDINGS)
+            if self._disagreement(best_first[0], best_first[number]) > eps
+        )
+        found_by_one = next(bad, SEEDINGS) / SEEDINGS
+        enough = (
+            count for count in RESTARTS if (1 - found_by_one) ** count <= MISSED * delta
+        )
+        return replace(
+            self, num_restarts=next(enough, RESTARTS[-1]), found_by_one=found_by_one
+        )
 
     def prepare(
         self, key: Any, points: Any, labels: np.ndarray | None = None

@@ -1,6 +1,7 @@
 """What a map is compared with: the exact kernel, the columns as they are, and both of them on rows held out."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from proofs_check.certify import _work
 from proofs_check.certify._entries import Entry
 from proofs_check.certify._errors import finite
 from proofs_check.certify._maps import families
+from proofs_check.certify._prediction import part, penalized
 from proofs_check.certify._request import Request
 from proofs_check.certify._rows import embed
 from proofs_check.certify._table import rows_for
@@ -21,8 +23,6 @@ from proofs_check.certify._trials import Trials
 MOST_ROWS = 2_000
 """Rows that are split, at most: the exact kernel takes their cube."""
 TRAINED = 0.75
-PENALTIES = 10.0 ** np.arange(1, -9, -1)
-"""Penalties that are tried, over the mean of the diagonal of the Gram matrix times its rows."""
 MEASURED_ROWS = 1_000
 
 
@@ -111,7 +111,7 @@ def held_out(
     table = trials.table
     if table.labels is None:
         return {}
-    key_rows, key_order, key_points, key_map = jax.random.split(key, 4)
+    key_rows, key_order, key_map = jax.random.split(key, 3)
     rows = rows_for(key_rows, table.rows, min(table.rows, MOST_ROWS))
     rows = rows[np.asarray(jax.random.permutation(key_order, len(rows)))]
     count = int(TRAINED * len(rows))
@@ -119,8 +119,9 @@ def held_out(
     if len(classes) < 2 or count < 8:
         return {}
     raw = table.take(rows, "float64", raw=True)
-    deviation = raw[:count].std(axis=0)
-    scaled = (raw - raw[:count].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    mean, deviation = raw[:count].mean(axis=0), raw[:count].std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    scaled = (raw - mean) / scale
     points = scaled if table.standardized else raw
     lengthscale = request.lengthscale or float(np.median(pdist(points[:count][:500])))
     if not lengthscale > 0:
@@ -134,18 +135,10 @@ def held_out(
     if best is not None:
         family = families(count, table.dim, request.eps)[best.family.name]
         size = min(best.known_size, family.largest)
-        inputs = jnp.asarray(points, trials.dtype)
-        chosen = (
-            rows_for(key_points, count, family.num_points(size))
-            if family.num_points(size)
-            else None
-        )
-        landmarks = (
-            None if chosen is None else jnp.take(inputs, chosen, axis=0, mode="clip")
-        )
-        phi = family.draw(
-            key_map, kernel, landmarks, table.dim, trials.dtype, family.sizes(size)
-        )
+        fitted = replace(part(table, rows[:count]), mean=mean, scale=scale)
+        own = Trials(key_map, fitted, kernel, trials.goal, trials.dtype)
+        phi = own.draw(family, size, key_map)
+        inputs = jnp.asarray(table.take(rows, trials.dtype, raw=True))
         Z = np.asarray(embed(phi, inputs), np.float64)
         grams["the recommended map"] = Z @ Z.T
     chance = 1.96 * 0.5 / math.sqrt(len(rows) - count)
@@ -168,33 +161,11 @@ def _columns(table: Any, points: jax.Array) -> jax.Array:
 
 
 def _accuracy(G: np.ndarray, labels: np.ndarray, train: int) -> float:
-    """Return the accuracy on the rows from `train` on, with the penalty that is best on the last quarter before.
-
-    Of several it is the one in the middle: the largest one would shrink, and hit the method with the fewest features.
-    """
-    fitted = int(TRAINED * train)
-    tried = _classified(G[:train, :train], labels, fitted, PENALTIES)
-    inner = np.array([np.mean(found == labels[fitted:train]) for found in tried])
-    best = np.flatnonzero(inner == inner.max())
-    (found,) = _classified(G, labels, train, PENALTIES[best[[len(best) // 2]]])
-    return float(np.mean(found == labels[train:]))
-
-
-def _classified(
-    G: np.ndarray, labels: np.ndarray, train: int, penalties: np.ndarray
-) -> list[np.ndarray]:
-    """Return the classes of the rows from `train` on, by a regression on those before, for each penalty."""
+    """Return the accuracy of ridge regression on the rows from `train` on, fitted on those before, penalty included."""
     targets = np.eye(labels.max() + 1)[labels[:train]]
-    mean, level = targets.mean(axis=0), np.trace(G[:train, :train]) / train
-    values, vectors = np.linalg.eigh(G[:train, :train] + level)  # a constant feature
-    turned = vectors.T @ (targets - mean)
-    across = (G[train:, :train] + level) @ vectors
-    return [
-        np.argmax(
-            mean
-            + across
-            @ (turned / (np.maximum(values, 0) + penalty * level * train)[:, None]),
-            axis=1,
-        )
-        for penalty in penalties
-    ]
+    mean = targets.mean(axis=0)
+    G = G / (np.trace(G[:train, :train]) / train) + 1  # with a constant feature
+    values, vectors = np.linalg.eigh(G[:train, :train])
+    _, solved = penalized(vectors, np.maximum(values, 0), targets - mean)
+    predicted = mean + G[train:, :train] @ (vectors @ solved)
+    return float(np.mean(np.argmax(predicted, axis=1) == labels[train:]))

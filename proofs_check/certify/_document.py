@@ -158,20 +158,20 @@ def document_of(
 
 def _evidence(entry: Entry | None, rows: int) -> dict[str, Any]:
     """Return the sizes of an entry, and by what and for which rows they are certified."""
-    known = entry is not None and entry.size is not None
-    scope = "all rows" if entry is None or entry.sample is None else "samples"
-    scope = "rows never seen" if entry and entry.basis == "held-out rows" else scope
-    return {
-        "sizes": entry.family.sizes(entry.known_size) if entry and known else None,
-        "num_features": entry.family.num_features(entry.known_size)
-        if entry and known
-        else None,
-        "basis": entry.basis if entry else None,
-        "scope": scope if known else None,
-        "points_per_draw": rows
-        if entry is None or entry.sample is None
-        else entry.sample,
-    }
+    told: dict[str, Any] = dict.fromkeys(("sizes", "num_features", "basis", "scope"))
+    told["points_per_draw"] = rows
+    if entry is not None:
+        told |= {"basis": entry.basis, "points_per_draw": entry.sample or rows}
+        if entry.size is not None:
+            scope = "all rows" if entry.sample is None else "samples"
+            if entry.basis == "held-out rows":
+                scope = "rows never seen"
+            told |= {
+                "sizes": entry.family.sizes(entry.size),
+                "num_features": entry.family.num_features(entry.size),
+                "scope": scope,
+            }
+    return told
 
 
 def _demanded(demand: Demand, family: Family | None) -> dict[str, Any]:

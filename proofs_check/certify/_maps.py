@@ -65,8 +65,8 @@ def families(rows: int, dim: int, eps: float) -> dict[str, Family]:
 
 
 def limited(family: Family, features: int) -> Family:
-    """Return a map with no sizes of more features than that; where it has none, the largest is below the smallest."""
-    low, high = family.smallest - 1, family.largest
+    """Return a map with no sizes of more features than that; where it has none, the largest is 0."""
+    low, high = 0, family.largest
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (

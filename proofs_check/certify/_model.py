@@ -193,7 +193,7 @@ class Family:
     num_points : size -> how many rows of the table the map is made of: landmarks, or a stream; 0 for none.
     draw : (key, kernel, points, dim, dtype, sizes) -> map; points are None where num_points is 0.
     python : (sizes) -> the lines of Python that draw it from `key`, `kernel`, `X` (and `points`).
-    smallest, largest : range of the size.
+    largest : the largest size; the smallest is 1.
     first : the same, for a map with the features of `draw`, up to zeros and rounding, whose programs neighbouring
         sizes share; None where there is no such map.
     """
@@ -205,6 +205,5 @@ class Family:
     num_points: Callable[[int], int]
     draw: Callable[..., Any]
     python: Callable[[Mapping[str, int]], str]
-    smallest: int = 1
     largest: int = 2**20
     first: Callable[..., Any] | None = None

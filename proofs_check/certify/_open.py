@@ -29,9 +29,6 @@ from proofs_check.engine.reading import DataError, extreme, listed, place, plain
 
 _SCALES = 1_000.0  # ratio of two standard deviations beyond which distances hardly see the smaller one
 _OUTLIER = 50.0  # standard deviations from the mean
-_SINGLE = np.finfo(np.float32)
-# Of a standard deviation: coarser rounding hides what tells rows apart.
-_RESOLUTION = 0.01
 _MOST_DROPPED = 0.1  # of the rows, that it is advised to drop
 
 _FEW = 12  # different whole numbers that may be categories or times
@@ -251,8 +248,8 @@ def _judged(
         )
     notes += _few(names, moments, view.rows, wording)
     if not standardize:
-        notes += _units(names, moments, largest, wording)
-    notes += _outliers(names, moments, view)
+        notes += _scales(names, moments, wording)
+    notes += _outliers(names, moments)
     repeated = duplicates(view)
     if repeated:
         notes.append(f"{repeated:,} of {view.rows:,} rows equal an earlier row.")
@@ -410,50 +407,27 @@ def _check(rows: int | None, missing: str) -> None:
         raise DataError(f"rows must be at least 2, got {rows}")
 
 
-def _units(
-    names: np.ndarray, moments: Moments, largest: np.ndarray, wording: Wording
-) -> list[str]:
-    """Return what columns that are not standardised do to distances, and to single precision."""
-    sentences = []
-    wide, narrow = int(np.argmax(moments.deviation)), int(np.argmin(moments.deviation))
-    ratio = moments.deviation[wide] / moments.deviation[narrow]
-    if ratio > _SCALES:
-        sentences.append(
-            f"The standard deviation of column '{names[wide]}' ({moments.deviation[wide]:.3g}) is {ratio:,.4g} times "
-            f"that of '{names[narrow]}' ({moments.deviation[narrow]:.3g}), so that distances hardly see the latter; "
-            f"{wording.flag('standardize', True)} gives every column the same."
-        )
-    over = largest > float(_SINGLE.max) ** 0.5
-    lost = ~over & (float(_SINGLE.eps) * largest > _RESOLUTION * moments.deviation)
-    for which, why in (
-        (over, "they or their squares overflow in single precision"),
-        (lost, "single precision rounds away what tells rows apart"),
-    ):
-        if which.any():
-            sentences.append(
-                f"The values of {listed(names[which])} are so large that {why}; pass "
-                f"{wording.flag('standardize', True)} or {wording.flag('dtype', 'float64')}."
-            )
-    return sentences
-
-
-def _outliers(names: np.ndarray, moments: Moments, view: View) -> list[str]:
-    """Return a sentence on entries far from the mean; columns whose range has none are not read again."""
-    limit = _OUTLIER * moments.deviation
-    far = np.flatnonzero(
-        np.maximum(moments.high - moments.mean, moments.mean - moments.low) > limit
-    )
-    if not len(far):
+def _scales(names: np.ndarray, moments: Moments, wording: Wording) -> list[str]:
+    """Return a sentence on columns that are not standardised, if their scales are far apart."""
+    deviation = moments.deviation
+    wide, narrow = np.argmax(deviation), np.argmin(deviation)
+    ratio = deviation[wide] / deviation[narrow]
+    if ratio <= _SCALES:
         return []
-    counts = np.zeros(len(far), np.int64)
-    for block in view.restricted(far).transposed():
-        counts += np.count_nonzero(
-            np.abs(block - moments.mean[far, None]) > limit[far, None], axis=1
-        )
-    counted = [
-        f"{count:,} in '{name}'" for name, count in zip(names[far], counts, strict=True)
-    ]
     return [
-        f"{counts.sum():,} entries lie more than {_OUTLIER:g} standard deviations from the mean of their column: "
-        f"{_joined(counted)}."
+        f"The standard deviation of column '{names[wide]}' ({deviation[wide]:.3g}) is {ratio:,.4g} times "
+        f"that of '{names[narrow]}' ({deviation[narrow]:.3g}), so that distances hardly see the latter; "
+        f"{wording.flag('standardize', True)} gives every column the same."
+    ]
+
+
+def _outliers(names: np.ndarray, moments: Moments) -> list[str]:
+    """Return a sentence on columns with entries far from the mean."""
+    reach = np.maximum(moments.high - moments.mean, moments.mean - moments.low)
+    far = reach > _OUTLIER * moments.deviation
+    if not far.any():
+        return []
+    listing = _joined([f"'{name}'" for name in names[far]])
+    return [
+        f"Entries lie more than {_OUTLIER:g} standard deviations from the mean of their column: {listing}."
     ]

@@ -134,7 +134,7 @@ class Hunt:
         names = [
             name
             for name, one in self.families.items()
-            if one.largest >= one.smallest and not refuses(name)
+            if one.largest >= 1 and not refuses(name)
         ]
         names.sort(
             key=lambda name: (
@@ -492,7 +492,7 @@ class Hunt:
     def start(self, family: Family) -> int:
         """Return the size at which a search begins: near what most tables need, so that few sizes are compiled."""
         if self.goal not in ("distance", "spectral"):
-            return family.smallest
+            return 1
         all_pairs = self.goal == "distance" and family.unit == "num_frequencies"
         return math.ceil(8 / self.request.eps**2 if all_pairs else 2 / self.request.eps)
 
@@ -538,4 +538,4 @@ def _range(family: Family, demand: Demand | None) -> tuple[int, int]:
         if demand is None or demand.size is None
         else min(demand.size, family.largest)
     )
-    return family.smallest, max(largest, family.smallest)
+    return 1, max(largest, 1)

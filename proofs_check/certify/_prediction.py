@@ -58,22 +58,22 @@ TRIVIAL_SHARE = 0.25
 """Share of the error rate for the comparison with the trivial predictor, on which every recommendation depends."""
 
 
+def part(table: Table, rows: np.ndarray) -> Table:
+    """Return the table of some rows."""
+    view = table._view
+    chosen = rows if view.chosen is None else view.chosen[rows]
+    labels = None if table.labels is None else table.labels[rows]
+    return replace(
+        table, rows=len(rows), labels=labels, _view=replace(view, chosen=chosen)
+    )
+
+
 def split(key: Any, table: Table) -> tuple[Table, Table]:
     """Return training rows and held-out rows of a table, in random order; both are standardised by the former.
 
     The training rows are two fifths, at most 5,000, and the others at most 20,000 of the rest. Raises ValueError for
     fewer than 20 rows.
     """
-
-    def part(rows: np.ndarray) -> Table:
-        chosen = rows if table._view.chosen is None else table._view.chosen[rows]
-        labels = None if table.labels is None else table.labels[rows]
-        return replace(
-            table,
-            rows=len(rows),
-            labels=labels,
-            _view=replace(table._view, chosen=chosen),
-        )
 
     if table.rows < 20:
         raise ValueError(
@@ -82,14 +82,13 @@ def split(key: Any, table: Table) -> tuple[Table, Table]:
     words = np.asarray(jax.random.key_data(keys_of(key).rows)).ravel().tolist()
     order = np.random.default_rng(words).permutation(table.rows)
     count = min(int(TRAINED * table.rows), MOST_TRAINED)
-    train, held = (
-        part(rows) for rows in (order[:count], order[count : count + MOST_HELD_OUT])
-    )
+    train = part(table, order[:count])
+    held = part(table, order[count : count + MOST_HELD_OUT])
     if table.standardized:
         moments = moments_of(train._view)
         scale = np.where(moments.deviation > 0, moments.deviation, 1.0)
         train, held = (
-            replace(part, mean=moments.mean, scale=scale) for part in (train, held)
+            replace(each, mean=moments.mean, scale=scale) for each in (train, held)
         )
     return train, held
 
@@ -215,25 +214,24 @@ def excess_limits(
     """
     lower, upper = (1 - upper_share) * level, upper_share * level
     if target.span is not None:
-        ends: Any = {
-            "low": -target.limits,
-            "high": target.limits,
-            "horizon": len(difference),
-            "most": MOST_BET,
-        }
-        below, above = (
-            betting_limits(difference, part, **ends)[i]
-            for i, part in enumerate((lower, upper))
+        ends: Any = dict(
+            low=-target.limits,
+            high=target.limits,
+            horizon=len(difference),
+            most=MOST_BET,
         )
+        below = betting_limits(difference, lower, **ends)[0]
+        above = betting_limits(difference, upper, **ends)[1]
         return float(below), float(above)
-    rates = [(int(np.sum(difference == sign)), len(difference)) for sign in (1, -1)]
-    (_, more), (_, less) = (
-        binomial_limits(*rates[0], upper / 2),
-        binomial_limits(*rates[1], lower / 2),
+
+    def rates(sign: int, level: float) -> tuple[float, float]:
+        count = int(np.sum(difference == sign))
+        return binomial_limits(count, len(difference), level / 2)
+
+    return (
+        rates(1, lower)[0] - rates(-1, lower)[1],
+        rates(1, upper)[1] - rates(-1, upper)[0],
     )
-    return binomial_limits(*rates[0], lower / 2)[0] - less, more - binomial_limits(
-        *rates[1], upper / 2
-    )[0]
 
 
 def candidates(rows: int, dim: int, request: Request) -> list[tuple[Family, int]]:
@@ -249,7 +247,7 @@ def candidates(rows: int, dim: int, request: Request) -> list[tuple[Family, int]
             size = min(
                 family.largest, LANDMARKS_A_FEATURE * most // 2
             )  # frequencies behind components
-            if size >= family.smallest:
+            if size >= 1:
                 found.append((family, size))
     return found
 
@@ -387,7 +385,7 @@ class _Methods:
         with jax.enable_x64(True):  # rows are in random order
             K = np.asarray(gram(trials.kernel, self.points[:CHOOSING_ROWS]))
         values, vectors = np.linalg.eigh(K)
-        penalty, _ = _penalty(vectors, np.maximum(values, 0), self.y[: len(K)])
+        penalty, _ = penalized(vectors, np.maximum(values, 0), self.y[: len(K)])
         self.spectrum, self.regularization = (
             np.maximum(values[::-1], 0) / len(K),
             penalty * table.rows,
@@ -444,7 +442,7 @@ class _Methods:
         left, roots, right = np.linalg.svd(
             (raw - raw.mean(axis=0)) / scale, full_matrices=False
         )
-        _, solved = _penalty(left, roots**2, self.y, roots)
+        _, solved = penalized(left, roots**2, self.y, roots)
         return (held - raw.mean(axis=0)) / scale @ (right.T @ solved)
 
     def with_map(self, family: Family, size: int) -> np.ndarray:
@@ -460,7 +458,7 @@ class _Methods:
         return at @ cho_solve(cho_factor(normal), Z.T @ self.y)
 
 
-def _penalty(
+def penalized(
     left: np.ndarray, squares: np.ndarray, y: np.ndarray, roots: Any = 1.0
 ) -> tuple[float, np.ndarray]:
     """Return the penalty a row with the least squared error of rows left out, and the solution along singular vectors.

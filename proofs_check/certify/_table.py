@@ -28,7 +28,7 @@ class Table:
     names : names of the columns that are used.
     labels : (rows,) int32, an index into `label_names`; None without labels.
     label_names : names of the classes.
-    standardized : whether `take` and `blocks` subtract `mean` and divide by `scale`.
+    standardized : whether `take` subtracts `mean` and divides by `scale`.
     mean, scale : (dim,) float64; zeros and ones where it is not standardised. The scale is the standard deviation with
         divisor `rows`.
     duplicate_rows : how many rows equal an earlier row, in the columns that are used and as float64.
@@ -79,19 +79,6 @@ class Table:
             out[order[part]] = block if raw else self._finished(block)
         return out
 
-    def blocks(self, size: int, dtype: Any) -> Iterator[np.ndarray]:
-        """Yield all rows in order, in arrays (size, dim), of which the last may be shorter."""
-        if size < 1:
-            raise ValueError(f"size must be at least 1, got {size}")
-        kind = self._checked_dtype(dtype)
-        for start in range(0, self.rows, size):
-            out = np.empty((min(size, self.rows - start), self.dim), kind)
-            for part in slices(len(out), self.dim):
-                out[part] = self._finished(
-                    self._view.rows_from(start + part.start, start + part.stop)
-                )
-            yield out
-
     def fits(self, dtype: Any) -> bool:
         """Tell whether every value of the table is in the range of a dtype."""
         return self._largest <= float(np.finfo(dtype).max)
@@ -113,12 +100,8 @@ class Table:
             raise ValueError(f"dtype must be float32 or float64, got {kind}")
         if (raw or not self.standardized) and not self.fits(kind):
             raise DataError(
-                f"{self.source}: values up to {self._largest:.3g} do not fit into {kind}; "
-                + (
-                    "use float64"
-                    if self.standardized
-                    else "standardise the columns or use float64"
-                )
+                f"{self.source}: values up to {self._largest:.3g} do not fit into {kind}; use float64, or "
+                "standardise the columns"
             )
         return kind
 

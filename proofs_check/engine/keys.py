@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.interpreters import partial_eval
 
 _SAME = ("squeeze", "reshape", "broadcast_in_dim", "transpose")
@@ -87,28 +86,6 @@ def reaches_result(program: Any) -> bool:
     jaxpr = program.jaxpr
     _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
     return used[0]
-
-
-def numbers_in(program: Any) -> list[tuple[Any, bytes]]:
-    """Return the shape and the bytes of every constant of a traced program, those of inner programs included."""
-    jaxpr = getattr(program, "jaxpr", program)
-    constants = list(getattr(program, "consts", ()))
-    inner_programs = []
-    for eqn in jaxpr.eqns:
-        constants += [v.val for v in eqn.invars if hasattr(v, "val")]
-        parameters = jax.tree.leaves(eqn.params, is_leaf=is_jaxpr)
-        inner_programs += [each for each in parameters if is_jaxpr(each)]
-    constants += [v.val for v in jaxpr.outvars if hasattr(v, "val")]
-    numbers = []
-    for constant in constants:
-        if jnp.issubdtype(getattr(constant, "dtype", int), jax.dtypes.prng_key):
-            with jax.ensure_compile_time_eval():  # the caller may be traced itself
-                constant = jax.random.key_data(constant)
-        array = np.asarray(constant)
-        numbers.append((array.shape, array.tobytes()))
-    for inner in inner_programs:
-        numbers += numbers_in(inner)
-    return numbers
 
 
 def is_jaxpr(value: Any) -> bool:

@@ -112,15 +112,17 @@ def open_unit(**values: float) -> None:
 def largest_certified(trials: Any, delta: float, alpha: float) -> Any:
     """Return the largest count whose upper limit is at most delta, -1 where there is none."""
     count = stats.binom.ppf(alpha, trials, delta).astype(np.int64)
-    count = np.where(stats.binom.cdf(count, trials, delta) <= alpha, count, count - 1)
-    return np.where(stats.binom.cdf(count, trials, delta) <= alpha, count, count - 1)
+    for _ in range(2):
+        count = count - (stats.binom.cdf(count, trials, delta) > alpha)
+    return count
 
 
 def smallest_refuted(trials: Any, delta: float, alpha: float) -> Any:
     """Return the smallest count whose lower limit exceeds delta, trials + 1 where there is none."""
     count = stats.binom.isf(alpha, trials, delta).astype(np.int64)
-    count = np.where(stats.binom.sf(count - 1, trials, delta) < alpha, count, count + 1)
-    return np.where(stats.binom.sf(count - 1, trials, delta) < alpha, count, count + 1)
+    for _ in range(2):
+        count = count + (stats.binom.sf(count - 1, trials, delta) >= alpha)
+    return count
 
 
 def _first(holds: Callable[[np.ndarray], Any], size: int, most: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from proofs_check.claim import Evidence, Expectation, Form, Rate, Tail, Verdict
+from proofs_check.claim import Evidence, Expectation, Form, Tail, Verdict
 from proofs_check.engine.sequential import log_evidence_above, log_evidence_below
 
 MOST = 1e8
@@ -23,9 +23,7 @@ def with_outlook(form: Form, verdict: Verdict) -> Verdict:
         return verdict
     words = f"{MOST:,.0f} trials at a setting would not decide"
     if trials <= MOST:
-        unit = 10.0 ** (math.floor(math.log10(trials)) - 1)
-        about = unit * math.ceil(trials / unit)
-        words = f"about {about:,.0f} trials at a setting would decide"
+        words = f"about {float(f'{trials:.2g}'):,.0f} trials at a setting would decide"
     return dataclasses.replace(
         verdict,
         because=f"{verdict.because}; if trials go on like these, {words}",
@@ -36,20 +34,17 @@ def with_outlook(form: Form, verdict: Verdict) -> Verdict:
 def trials_to_decide(form: Form, verdict: Verdict) -> float:
     """Return about how many trials at a setting decide an open verdict, inf beyond `MOST`.
 
-    NaN if the verdict is not open, or if no number of trials can decide it.
+    NaN if the verdict is not open, if no number of trials can decide it, or for a statement that is no tail or mean.
     """
     if verdict.status != "consistent":
         return math.nan
-    match form.statement:
-        case Tail():
-            level = verdict.alpha / len(verdict.evidence)
-            needed = [_of_a_count(one, level) for one in verdict.evidence]
-        case Expectation():
-            needed = [_of_a_mean(one) for one in verdict.evidence]
-        case Rate():
-            needed = [_of_a_rate(form.statement.exponent, verdict)]
-        case _:
-            return math.nan
+    if isinstance(form.statement, Tail):
+        level = verdict.alpha / len(verdict.evidence)
+        needed = [_of_a_count(one, level) for one in verdict.evidence]
+    elif isinstance(form.statement, Expectation):
+        needed = [_of_a_mean(one) for one in verdict.evidence]
+    else:
+        return math.nan
     trials = max(float(np.max(needed)), 1.0)  # NaN if one of them is
     return math.inf if trials > MOST else trials
 
@@ -78,32 +73,10 @@ def _of_a_mean(evidence: Evidence) -> float:
         below = facts["mean"] - facts["lower"]
         above = facts["upper"] - facts["mean"]
         to_certify = -facts["gap"]
-    return _until(evidence.trials, (facts["gap"], below), (to_certify, above))
-
-
-def _of_a_rate(exponent: float, verdict: Verdict) -> float:
-    facts = verdict.facts
-    sizes, means, trials = np.array(
-        [(e.facts["size"], e.facts["mean"], e.trials) for e in verdict.evidence]
-    ).T
-    if not np.all(means > 0):
-        return math.nan
-    spread = float(np.ptp(np.log(means) - exponent * np.log(sizes)))
-    too_far = spread - facts["allowed"]
-    return _until(
-        float(np.max(trials)),
-        (too_far, spread - facts["spread_least"]),
-        (-too_far, facts["spread_most"] - spread),
-    )
-
-
-def _until(trials: float, *distances: tuple[float, float]) -> float:
-    """Return about how many trials bring the width of a pair (distance, width) down to its distance.
-
-    A width shrinks as one over the root of the number of trials; an infinite one does not.
-    """
+    # A width shrinks as one over the root of the number of trials; an infinite one does not.
+    distances = ((facts["gap"], below), (to_certify, above))
     shares = [near / width for near, width in distances if 0 < width < math.inf]
     share = max(shares, default=0.0)
     if share > 0:
-        return trials / share**2
+        return evidence.trials / share**2
     return math.inf if len(shares) == len(distances) else math.nan

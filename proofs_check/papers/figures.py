@@ -284,6 +284,30 @@ def standard_error(values: np.ndarray) -> float:
     return deviation(values) / math.sqrt(len(values))
 
 
+def scored(
+    title: str,
+    columns: Sequence[str],
+    scores: Mapping[tuple[Any, ...], Mapping[str, np.ndarray]],
+    spread: Callable[[np.ndarray], float],
+    methods: Sequence[str],
+) -> tuple[Table, dict[str, Any]]:
+    """Return the table of mean ± spread, and every number, of the scores of methods at some places."""
+    cells, rows = [], []
+    for place, found in scores.items():
+        told = dict(zip(columns, place, strict=True))
+        for method, values in found.items():
+            mean = float(values.mean())
+            rows.append(
+                {**told, "method": method, "mean": mean, "values": values.tolist()}
+            )
+        shown = (found[method] for method in methods)
+        cells.append(
+            (*map(str, place), *(f"{v.mean():.3f} ± {spread(v):.3f}" for v in shown))
+        )
+    words = sum(isinstance(part, str) for part in next(iter(scores)))
+    return Table(title, (*columns, *methods), cells, names=words), {"rows": rows}
+
+
 def show(printed: Sequence[Table | str], file: TextIO | None = None) -> None:
     """Print tables and lines."""
     file = sys.stdout if file is None else file

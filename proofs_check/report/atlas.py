@@ -31,18 +31,9 @@ THEORY = {
 FORMS = ("printed", "corrected")
 _OF_A_RUN = ("profile", "seed", "dtype", "family_alpha", "rule", "complete", "stopped")
 _OF_A_FORM = (
-    *(
-        "form",
-        "status",
-        "as_expected",
-        "because",
-        "slack",
-        "slack_median",
-        "slack_largest",
-        "loose",
-    ),
-    *("trials", "detectable", "margin_is"),
-)
+    "form", "status", "as_expected", "because", "slack", "slack_median", "slack_largest", "loose", "trials",
+    "detectable", "margin_is",
+)  # fmt: skip
 
 
 def evidence_of(report: Json) -> dict[str, Any]:
@@ -184,13 +175,13 @@ def _index(run: Json, papers: Mapping[str, Sequence[Json]]) -> dict[str, Any]:
     statuses = [status for status in TONES if status in used]
     versions = run["run"]["versions"] or {}
     about = [
-        *(
-            ("profile", run["profile"]),
-            ("seed", run["seed"]),
-            ("precision", run["dtype"]),
-        ),
-        *(("device", run["run"]["device"]), ("stopping rule", run["rule"])),
-        *(("family-wise rate", number(run["family_alpha"])), *versions.items()),
+        ("profile", run["profile"]),
+        ("seed", run["seed"]),
+        ("precision", run["dtype"]),
+        ("device", run["run"]["device"]),
+        ("stopping rule", run["rule"]),
+        ("family-wise rate", number(run["family_alpha"])),
+        *versions.items(),
     ]
     return {
         "run": run,

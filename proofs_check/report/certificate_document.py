@@ -50,25 +50,11 @@ def _contradictions(document: Mapping[str, Any]) -> list[str]:
             faults.append(fault_of(entry["error"], ERROR, f"{where}.error"))
         if any(part["failures"] > part["draws"] for part in (entry, *entry["curve"])):
             faults.append(f"{where} has more failures than draws")
-    if document["pairs"]:
-        faults.append(fault_of(document["pairs"], PAIRS, "certificate.pairs"))
-    faults.append(
-        fault_of(document.get("classes", []), [CLASSES], "certificate.classes")
-    )
-    if document["goal"] == "prediction" or "prediction" in document:
-        faults.append(
-            fault_of(document.get("prediction"), PREDICTION, "certificate.prediction")
-        )
-    if "clustering" in document:
-        faults.append(
-            fault_of(document["clustering"], CLUSTERING, "certificate.clustering")
-        )
-    if document["candidate"] is not None:
-        faults.append(
-            fault_of(document["candidate"], CANDIDATE, "certificate.candidate")
-        )
-    if document["held_out"]:
-        faults.append(fault_of(document["held_out"], HELD_OUT, "certificate.held_out"))
+    for name, shape in PARTS.items():
+        told = document.get(name)
+        missing = name not in document or (name in ABSENT and told == ABSENT[name])
+        if not missing or name == document["goal"] == "prediction":
+            faults.append(fault_of(told, shape, f"certificate.{name}"))
     if document["search"]["done"] > document["search"]["steps"]:
         faults.append("certificate.search has more steps done than there are")
     rows = [(entry["map"], entry["sizes"]) for entry in maps]
@@ -278,3 +264,14 @@ CERTIFICATE = {
     "commands": COMMANDS,
     "run": RUN,
 }
+PARTS = {
+    "pairs": PAIRS,
+    "classes": [CLASSES],
+    "prediction": PREDICTION,
+    "clustering": CLUSTERING,
+    "candidate": CANDIDATE,
+    "held_out": HELD_OUT,
+}
+"""Parts that may be missing."""
+ABSENT: dict[str, Any] = {"pairs": {}, "candidate": None, "held_out": {}}
+"""How a part says that it is missing, if its key is there all the same."""

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from proofs_check.report.certificate_words import ERRORS
-from proofs_check.report.draw import Axis, Bar, Series, chart
+from proofs_check.report.draw import Axis, Series, chart
 from proofs_check.report.text import Json, number
-
-_RANGE = 10.0  # what lies this many times beyond all medians is cut off
 
 
 @dataclass(frozen=True)
@@ -34,9 +32,10 @@ def tradeoff(document: Json) -> Plot:
         name: points for name, entries in rows.items() if (points := curve_of(entries))
     }
     every = [point for points in curves.values() for point in points]
-    upright = _error_axis(document["eps"], every)
-    if upright is None:
+    medians = [point["median"] for point in every if point["median"] > 0]
+    if not medians:
         return Plot()
+    upright = Axis.upright([*medians, document["eps"]])
     best = document["map"]
     series = [
         _series(i, rows[name], curves[name], name == best)
@@ -114,7 +113,7 @@ def _series(
         i,
         [(point["num_features"], point["median"]) for point in points],
         [
-            f"{number(p['num_features'])} features: median {number(p['median'])} of {number(p['draws'])}"
+            f"{name}, {number(p['num_features'])} features: median {number(p['median'])} of {number(p['draws'])}"
             for p in points
         ],
         label=name + reason,
@@ -129,22 +128,6 @@ def _series(
         },
         kind="best" if best else "line" if certified else "tried",
     )
-
-
-def _error_axis(eps: float, points: Sequence[Json]) -> Axis | None:
-    """Return an axis around the medians and eps, None where there is no median above zero."""
-    medians = [point["median"] for point in points if point["median"] > 0]
-    if not medians:
-        return None
-    least, most = min(*medians, eps) / _RANGE, max(*medians, eps) * _RANGE
-    ends = [
-        point[end]
-        for point in points
-        if point["certified"]
-        for end in ("low", "high")
-        if point[end] is not None
-    ]
-    return Axis.upright([*medians, eps, *(end for end in ends if least < end < most)])
 
 
 def spectrum(document: Json) -> Plot:
@@ -193,52 +176,41 @@ _QUANTILES = {"q50": "median", "q95": "95 % of the pairs", "q100": "largest"}
 
 
 def pair_errors(document: Json) -> Plot:
-    """Return relative errors of pairs against their kernel distance, with the numbers of pairs in a strip below."""
+    """Return relative errors of pairs against their kernel distance."""
     bins = [entry for entry in document["pairs"].get("bins", []) if entry["pairs"]]
     errors = [entry[key] for entry in bins for key in _QUANTILES if entry[key]]
     if not errors:
         return Plot()
     ends = [entry[end] for entry in bins for end in ("low", "high")]
-    positive = [end for end in ends if end > 0]
-    log = len({entry["high"] for entry in bins if entry["high"] > 0}) > 1 and max(
-        ends
-    ) > 10 * min(positive)
-    across = Axis.across(positive if log else [*ends, 0.0], log=log)
+    across = Axis.across([end for end in ends if end > 0] or [1.0], log=True)
     drawing = chart(
         "pairs-plot",
         "Relative error of pairs against kernel distance",
         f"Median, 95 % quantile and largest error in {len(bins)} bins; the numbers are in the table below.",
-        (f"kernel distance of the pair{' (log scale)' if log else ''}", across),
+        ("kernel distance of the pair (log scale)", across),
         (
             "relative error of the distance (log scale)",
-            Axis.upright([*errors, document["eps"]], strip=True),
+            Axis.upright([*errors, document["eps"]]),
         ),
-        [_quantile(i, key, bins, log) for i, key in enumerate(_QUANTILES)],
+        [_quantile(i, key, bins) for i, key in enumerate(_QUANTILES)],
         limit=("eps", document["eps"]),
-        bars=[
-            Bar(e["low"], e["high"], e["pairs"], f"{number(e['pairs'])} pairs")
-            for e in bins
-        ],
-        bars_name="number of pairs",
     )
     caption = (
-        "Each dot stands for the pairs of one bin of distances, at its middle. Below: how many pairs are in each. "
+        "Each dot stands for the pairs of one bin of distances, at its middle. "
         "Dashed: eps, the error that is allowed."
     )
     return Plot(drawing, caption)
 
 
-def _quantile(place: int, key: str, bins: Sequence[Json], log: bool) -> Series:
+def _quantile(place: int, key: str, bins: Sequence[Json]) -> Series:
     """Return the errors of one quantile, in the middle of their bins."""
     shown = [entry for entry in bins if entry[key] is not None]
     middles = [
-        math.sqrt(e["low"]) * math.sqrt(e["high"])
-        if log and e["low"] > 0
-        else (e["low"] + e["high"]) / 2
+        math.sqrt(e["low"]) * math.sqrt(e["high"]) or (e["low"] + e["high"]) / 2
         for e in shown
     ]
     tips = [
-        f"{number(e[key])} at distances from {number(e['low'])} to {number(e['high'])}"
+        f"{number(e[key])} at distances from {number(e['low'])} to {number(e['high'])}, {number(e['pairs'])} pairs"
         for e in shown
     ]
     return Series(

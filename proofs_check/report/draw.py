@@ -7,9 +7,8 @@ pages colour the classes, in the light and in the dark scheme.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
@@ -17,15 +16,12 @@ from markupsafe import Markup
 from proofs_check.report.text import escaped, number
 
 Point = tuple[float, float]
-_Box = tuple[float, float, float, float]  # left, top, right, bottom
-_Way = tuple[float, Point, Point, _Box]
 
 WIDTH, HEIGHT = 480, 340
 LEFT, RIGHT, TOP, BOTTOM = 50, 62, 26, 42
 COLOURS = 9
 """So many colours the style sheet has for series."""
 
-_STRIP = 46  # height of the strip with bars below a chart
 _LETTER, _ROW = (
     6.8,
     14,
@@ -71,10 +67,9 @@ def svg(
     ident: str,
     title: str,
     description: str,
-    width: int,
-    height: int,
     kind: str,
     parts: Sequence[str],
+    **size: object,
 ) -> Markup:
     """Return a drawing with the title and the description that screen readers get; ids begin with `ident`."""
     head = tag("title", escaped(title), id=f"{ident}-t") + tag(
@@ -82,7 +77,7 @@ def svg(
     )
     attributes = {
         "role": "img",
-        "viewBox": f"0 0 {width} {height}",
+        **size,
         "aria_labelledby": f"{ident}-t {ident}-d",
     }
     return Markup(tag("svg", head, *parts, kind=kind, **attributes))
@@ -116,13 +111,9 @@ class Axis:
         return cls.around(values, float(LEFT), float(WIDTH - RIGHT), log=log)
 
     @classmethod
-    def upright(
-        cls, values: Sequence[float], *, log: bool = True, strip: bool = False
-    ) -> Axis:
-        """Return the vertical axis of a chart, shorter where there is a strip of bars below it."""
-        return cls.around(
-            values, float(HEIGHT - BOTTOM - _STRIP * strip), float(TOP), log=log
-        )
+    def upright(cls, values: Sequence[float]) -> Axis:
+        """Return the vertical axis of a chart, a log axis."""
+        return cls.around(values, float(HEIGHT - BOTTOM), float(TOP), log=True)
 
     def at(self, value: float) -> float:
         """Return where a value is drawn: at the edge where it lies beyond, or is no positive number on a log axis."""
@@ -209,7 +200,7 @@ def levels(axis: Axis, left: float, right: float) -> list[str]:
 class Series:
     """Points of a chart in the colour of a series of this number.
 
-    `points` are values, `tips` what a pointer that rests on one is told, and `label` is written beside one of them.
+    `points` are values, `tips` what a pointer that rests on one is told, and `label` is written below the chart.
     Those at the places `hollow` are not filled, and `ranges` has, by place, the ends (low, high) of a bar through a
     point. `kind` is "line", "best" for a thick one, "tried" for a dashed one, or "dots" for small dots alone.
     """
@@ -228,16 +219,6 @@ class Series:
         return f"s{self.number % COLOURS}"
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A bar in the strip below a chart, from `low` to `high` on its horizontal axis."""
-
-    low: float
-    high: float
-    height: float
-    tip: str
-
-
 def chart(
     ident: str,
     title: str,
@@ -248,31 +229,16 @@ def chart(
     *,
     limit: tuple[str, float] | None = None,
     guides: Sequence[tuple[str, float]] = (),
-    bars: Sequence[Bar] = (),
-    bars_name: str = "",
 ) -> Markup:
-    """Return a chart of series, whose labels stand clear of marks, lines and each other where there is room.
+    """Return a chart of series, whose labels stand below it.
 
     `x` and `y` are names of axes and the axes, made by `Axis.across` and `Axis.upright`. `limit` is the name and the
-    value of a dashed horizontal line, which stand at its end, `guides` are names and values of vertical ones. `bars`
-    stand in a strip of their own below the chart, named `bars_name`.
+    value of a dashed horizontal line, which stand at its end, `guides` are names and values of vertical ones.
     """
     (x_name, across), (y_name, upright) = x, y
-    strip = None
-    if bars:
-        bottom = float(HEIGHT + 22 - BOTTOM)
-        strip = Axis.around(
-            [1, *(bar.height for bar in bars)], bottom, bottom - _STRIP, log=True
-        )
-    parts = _frame(
-        across, upright, x_name, y_name, upright.start if strip is None else strip.start
-    )
-    if strip is not None:
-        parts += _bars(bars, bars_name, across, strip)
-    taken: list[_Box] = []
+    parts = _frame(across, upright, x_name, y_name)
     if limit is not None:
         right, at = across.stop, upright.at(limit[1])
-        taken.append((across.start, at - 3, right, at + 3))
         parts.append(tag("line", kind="limit", x1=across.start, x2=right, y1=at, y2=at))
         last = min(at + 12, upright.start - 4)  # above the names of the ticks
         parts += [
@@ -282,14 +248,15 @@ def chart(
     parts += _guides(guides, across, upright)
     for group in series:
         parts += _drawn(group, across, upright)
-    parts += _labels(series, across, upright, taken)
-    return svg(
-        ident, title, description, WIDTH, HEIGHT + 22 * bool(bars), "plot large", parts
-    )
+    named = [group for group in series if group.label]
+    parts += _key(named, HEIGHT)
+    height = HEIGHT + _ROW * (1 + math.ceil(len(named) / 2))
+    box = f"0 0 {WIDTH} {height}"
+    return svg(ident, title, description, "plot large", parts, viewBox=box)
 
 
-def _frame(x: Axis, y: Axis, x_name: str, y_name: str, bottom: float) -> list[str]:
-    parts = levels(y, x.start, x.stop)
+def _frame(x: Axis, y: Axis, x_name: str, y_name: str) -> list[str]:
+    parts, bottom = levels(y, x.start, x.stop), y.start
     for at, label in x.labels():
         parts.append(tag("line", kind="grid", x1=at, x2=at, y1=y.stop, y2=bottom))
         parts.append(text_at(label, at, bottom + 17, "middle"))
@@ -330,94 +297,19 @@ def _drawn(series: Series, x: Axis, y: Axis) -> list[str]:
     return parts
 
 
-def _labels(
-    series: Sequence[Series], x: Axis, y: Axis, taken: Sequence[_Box]
-) -> list[str]:
-    """Return the labels, each at the nearest free place to one of its points, joined to it where that is far."""
-    marks = [*taken, *(box for group in series for box in _boxes(group, x, y))]
-    labels: list[_Box] = []
-    parts: list[str] = []
-
-    def is_free(way: _Way) -> bool:
-        _, at, near, box = way
-        leader = [(a, b, a, b) for a, b in _along((at, near))]
-        return not any(_meet(box, other) for other in marks) and not any(
-            _meet(part, other) for part in (box, *leader) for other in labels
-        )
-
-    for group in sorted(series, key=lambda group: -len(group.label)):
-        ways = sorted(_ways(group, x, y)) if group.label else []
-        if not ways:
-            continue
-        distance, at, near, box = next(filter(is_free, ways), ways[0])
-        if distance > _ROW:
-            parts.append(
-                tag(
-                    "line",
-                    kind=f"leader {group.colour}",
-                    x1=at[0],
-                    y1=at[1],
-                    x2=near[0],
-                    y2=near[1],
-                )
-            )
-            marks += [(a - 1, b - 1, a + 1, b + 1) for a, b in _along((at, near))]
+def _key(named: Sequence[Series], top: int) -> list[str]:
+    """Return the names of series below a chart, two in a row, each behind a line of its colour."""
+    parts = []
+    for place, group in enumerate(named):
+        left = 4 + WIDTH // 2 * (place % 2)
+        y = top + _ROW * (1 + place // 2)
+        colour = f"key {group.colour}"
         parts.append(
-            text_at(
-                group.label,
-                box[0],
-                box[3] - 3,
-                kind=f"label halo {group.colour} {group.kind}",
-            )
+            tag("line", kind=colour, x1=left, x2=left + 14, y1=y - 4, y2=y - 4)
         )
-        labels.append(box)
+        kind = f"label {group.colour} {group.kind}"
+        parts.append(text_at(group.label, left + 19, y, kind=kind))
     return parts
-
-
-def _ways(series: Series, x: Axis, y: Axis) -> Iterator[_Way]:
-    """Yield places of a label: the distance to its nearest point, that point, what is nearest to it, the box."""
-    wide = _LETTER * len(series.label) * (1.1 if series.kind == "best" else 1)  # bold
-    places = [(x.at(a), y.at(b)) for a, b in series.points]
-    for left in range(math.ceil(x.start) + 2, int(x.stop - wide) - 1, 6):
-        for top in range(math.ceil(y.stop) + 2, int(y.start) - _ROW - 1, 6):
-            box = (left, top, left + wide, top + _ROW)
-            yield min(
-                (math.dist(at, near), at, near, box)
-                for at in places
-                for near in [
-                    (min(max(at[0], left), box[2]), min(max(at[1], top), box[3]))
-                ]
-            )
-
-
-def _boxes(series: Series, x: Axis, y: Axis) -> Iterator[_Box]:
-    """Yield boxes around the marks, the lines and the bars of a series."""
-    places = [(x.at(a), y.at(b)) for a, b in series.points]
-    yield from ((a - 6, b - 6, a + 6, b + 6) for a, b in places)
-    if series.kind != "dots":
-        yield from ((a - 2, b - 2, a + 2, b + 2) for a, b in _along(places))
-    for i, (low, high) in series.ranges.items():
-        yield places[i][0] - 3, y.at(high), places[i][0] + 3, y.at(low)
-
-
-def _along(places: Sequence[Point]) -> list[Point]:
-    """Return points on the lines between places, a few units apart."""
-    found = []
-    for (a, b), (c, d) in itertools.pairwise(places):
-        steps = math.ceil(math.dist((a, b), (c, d)) / 4) or 1
-        found += [
-            (a + (c - a) * i / steps, b + (d - b) * i / steps) for i in range(steps + 1)
-        ]
-    return found
-
-
-def _meet(one: _Box, other: _Box) -> bool:
-    return (
-        one[0] < other[2]
-        and other[0] < one[2]
-        and one[1] < other[3]
-        and other[1] < one[3]
-    )
 
 
 def _guides(guides: Sequence[tuple[str, float]], x: Axis, y: Axis) -> list[str]:
@@ -432,21 +324,4 @@ def _guides(guides: Sequence[tuple[str, float]], x: Axis, y: Axis) -> list[str]:
         parts.append(
             text_at(name, min(at + 4, x.stop - _LETTER * len(name)), top, kind="halo")
         )
-    return parts
-
-
-def _bars(bars: Sequence[Bar], name: str, x: Axis, strip: Axis) -> list[str]:
-    parts = [
-        text_at(name, x.start + 4, strip.stop - 6, kind="halo"),
-        tag("line", kind="grid", x1=x.start, x2=x.stop, y1=strip.start, y2=strip.start),
-    ]
-    parts += [
-        text_at(label, x.start - 6, at + 1, "end")
-        for at, label in (strip.labels()[0], strip.labels()[-1])
-    ]
-    for bar in bars:
-        left, right, top = x.at(bar.low), x.at(bar.high), strip.at(bar.height)
-        wide, high = max(right - left - 1, 1.0), max(strip.start - top, 2.0)
-        box = {"x": left, "y": strip.start - high, "width": wide, "height": high}
-        parts.append(tag("rect", *tip_of(bar.tip), kind="bar", **box))
     return parts

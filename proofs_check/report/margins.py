@@ -35,10 +35,8 @@ def of_claim(
     forms = {form: values for form, values in drawn.items() if values}
     least: dict[str, float] = {}
     for values in forms.values():
-        least |= {
-            name: min(value, least.get(name, math.inf))
-            for name, value in values.items()
-        }
+        for name, value in values.items():
+            least[name] = min(value, least.get(name, math.inf))
     if len(least) < 2:
         return Markup(""), len(least)
     rows = [
@@ -52,15 +50,11 @@ def of_claim(
         for v in values.values()
         if 0 < v < math.inf
     ]
-    bounded = (
-        [min(max(log, -_DECADES), _DECADES) for log in logs] + [0.0]
-        if limit or not logs
-        else logs
-    )
-    x, bottom = (
-        Axis(log_ticks(min(bounded), max(bounded), at_most=6), 6.0, 94.0),
-        _TOP + _ROW * len(rows),
-    )
+    bounded = [min(max(log, -_DECADES), _DECADES) for log in logs]
+    if limit or not logs:
+        bounded.append(0.0)
+    x = Axis(log_ticks(min(bounded), max(bounded), at_most=6), 6.0, 94.0)
+    bottom = _TOP + _ROW * len(rows)
     parts = [text_at(axis, "50%", bottom + 34, "middle", kind="axis")]
     for at, words in x.labels():
         kind = "limit" if limit and words == "1" else "grid"
@@ -93,16 +87,9 @@ def of_claim(
                     )
                 )
     told = f"{axis}, at {len(rows)} settings on a log axis."
-    head = tag("title", escaped(title), id=f"{ident}-t") + tag(
-        "desc", escaped(told), id=f"{ident}-d"
-    )
-    drawing = {
-        "role": "img",
-        "aria_labelledby": f"{ident}-t {ident}-d",
-        "width": "100%",
-        "height": bottom + 42,
-    }
-    return Markup(tag("svg", head, *parts, kind="rows", **drawing)), len(least)
+    height = bottom + 42
+    drawing = svg(ident, title, told, "rows", parts, width="100%", height=height)
+    return drawing, len(least)
 
 
 def _value(form: str, value: float, name: str, x: Axis, y: float) -> str:
@@ -195,9 +182,9 @@ def overview(
             parts += _strokes(form, values, axis, y + line / 2)
             y += line
         y += gap
-    drawing = svg(
-        "slack", f"{paper}: slack at every setting", told, width, height, "slack", parts
-    )
+    box = f"0 0 {width} {height}"
+    title = f"{paper}: slack at every setting"
+    drawing = svg("slack", title, told, "slack", parts, viewBox=box)
     attributes = (
         'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="9" '
     )
@@ -222,11 +209,12 @@ def _strokes(form: str, values: Sequence[float], axis: Axis, y: float) -> list[s
         if inside
         else []
     )
-    for edge, out, beyond in (
-        (axis.start - 5, 6, lambda v: v < 1),
-        (axis.stop + 5, -6, lambda v: v > 1),
+    outside = [value for value in values if not axis.holds(value)]
+    for edge, out, there in (
+        (axis.start - 5, 6, any(value < 1 for value in outside)),
+        (axis.stop + 5, -6, any(value > 1 for value in outside)),
     ):
-        if any(not axis.holds(value) and beyond(value) for value in values):
+        if there:
             corners = f"{edge:.1f},{y:.1f} {edge + out:.1f},{y - 3:.1f} {edge + out:.1f},{y + 3:.1f}"
             parts.append(tag("polygon", kind=f"{form}-out", points=corners))
     return parts

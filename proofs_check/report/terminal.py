@@ -108,10 +108,9 @@ def progress(file: TextIO | None = None) -> Iterator[Progress]:
 
 
 class TimeLeft:
-    """How long a run will still take, by its mean speed so far, and steadily.
+    """How long a run will still take, by its mean speed so far.
 
-    The estimate runs down like a clock, and is drawn to what the mean speed says within a tenth of the time that has
-    passed. Work that a claim no longer needs counts as done, so later claims are taken to stop as early as the ones
+    Work that a claim no longer needs counts as done, so later claims are taken to stop as early as the ones
     before. The clock starts at the first report, which ends the first compilation, and anew where there is clearly more
     to do than before. What comes within its first second (trials that a resumed run finds done) is no measure of
     speed. Nothing is said before 5 seconds and 5 percent of the work.
@@ -119,7 +118,7 @@ class TimeLeft:
 
     def __init__(self) -> None:
         """Begin with no report."""
-        self._start = self._last = self._left = math.nan
+        self._start = math.nan
         self._most = self._remaining = 0
 
     def update(self, now: float, done: int, total: int) -> str:
@@ -129,7 +128,7 @@ class TimeLeft:
             math.isnan(self._start)
             or remaining > self._remaining + _SHARE_TO_ESTIMATE * self._most
         ):
-            self._start, self._left = now, math.nan
+            self._start = now
         self._remaining, elapsed = remaining, now - self._start
         if elapsed < _SECONDS_TO_SETTLE:
             self._most = remaining
@@ -140,16 +139,7 @@ class TimeLeft:
             or remaining == 0
         ):
             return ""
-        by_speed, passed = elapsed * remaining / finished, now - self._last
-        if math.isnan(self._left):
-            self._left = by_speed
-        else:
-            clock = self._left - passed
-            self._left = clock + (1 - math.exp(-10 * passed / elapsed)) * (
-                by_speed - clock
-            )
-        self._left, self._last = max(self._left, by_speed / 2), now
-        return f"about {_duration(self._left)} left"
+        return f"about {_duration(elapsed * remaining / finished)} left"
 
 
 def _duration(seconds: float) -> str:

@@ -167,20 +167,21 @@ def test_what_the_map_is_compared_with(spectral):
 
 
 def test_the_classifier_is_ridge_regression_on_one_hot_classes(rng):
-    Z, labels, penalty = rng.standard_normal((40, 5)), rng.integers(3, size=40), 1e-3
+    Z, labels = rng.standard_normal((40, 5)), rng.integers(3, size=40)
     level = (Z[:30] ** 2).sum() / 30
-    one, hot = (
-        np.hstack([Z, np.full((40, 1), math.sqrt(level))]),
-        np.eye(3)[labels[:30]],
-    )
-    targets = one[:30].T @ (hot - hot.mean(0))
-    W = np.linalg.solve(
-        one[:30].T @ one[:30] + penalty * level * 30 * np.eye(6), targets
-    )
-    (classes,) = _compare._classified(Z @ Z.T, labels, 30, np.array([penalty]))
-    np.testing.assert_array_equal(
-        classes, np.argmax(hot.mean(0) + one[30:] @ W, axis=1)
-    )
+    one = np.hstack([Z / math.sqrt(level), np.ones((40, 1))])
+    hot = np.eye(3)[labels[:30]]
+
+    def fitted(rows, penalty):
+        normal = one[:30][rows].T @ one[:30][rows] + penalty * 30 * np.eye(6)
+        return np.linalg.solve(normal, one[:30][rows].T @ (hot[rows] - hot.mean(0)))
+
+    errors = []
+    for penalty in 10.0 ** np.arange(-7, 2):
+        left_out = [one[i] @ fitted(np.arange(30) != i, penalty) for i in range(30)]
+        errors.append((np.mean((left_out - hot + hot.mean(0)) ** 2), penalty))
+    classes = np.argmax(hot.mean(0) + one[30:] @ fitted(slice(30), min(errors)[1]), 1)
+    assert _compare._accuracy(Z @ Z.T, labels, 30) == np.mean(classes == labels[30:])
 
 
 def test_the_penalty_is_fair_to_the_plain_columns():

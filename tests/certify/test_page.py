@@ -686,16 +686,16 @@ def test_the_spectrum_has_a_point_an_eigenvalue_and_its_axis_follows_the_decay(f
     assert plots.spectrum(found).drawing.count('class="dot"') == 199
 
 
-def test_pairs_have_three_curves_and_a_bar_a_bin(found):
+def test_pairs_have_three_curves_and_their_number_in_tips(found):
     drawn = plots.pair_errors(found).drawing
-    assert drawn.count('class="bar"') == 10 and drawn.count('class="mark s') == 30
+    assert drawn.count(" pairs</title>") == 30 and drawn.count('class="mark s') == 30
     found["pairs"]["bins"] = [
         {**e, "low": i / 10, "high": (i + 1) / 10}
         for i, e in enumerate(found["pairs"]["bins"])
     ]
     found["pairs"]["bins"][4] |= {"pairs": 0, "q50": None, "q95": None, "q100": None}
     drawn = plots.pair_errors(found).drawing
-    assert drawn.count('class="bar"') == 9 and ">0.2<" in drawn
+    assert drawn.count(" pairs</title>") == 27 and ">0.2<" in drawn
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -276,9 +276,7 @@ def test_two_neighbouring_doubles_are_no_constant():
 
 
 @pytest.mark.parametrize("standardize", [False, True])
-def test_rows_come_in_the_order_asked_for_and_blocks_in_their_own(
-    rng, monkeypatch, standardize
-):
+def test_rows_come_in_the_order_asked_for(rng, monkeypatch, standardize):
     monkeypatch.setattr(_table, "CELLS", 40)
     X = rng.normal(size=(101, 4))
     X[7, 2], X[[50, 51], [0, 3]] = -np.inf, np.nan
@@ -289,9 +287,7 @@ def test_rows_come_in_the_order_asked_for_and_blocks_in_their_own(
     indices = np.array([98, 0, 7, 7, 51, 3] * 5)
     assert np.array_equal(table.take(indices, "float64"), expected[indices])
     assert table.take(np.array([], np.int64), "float32").shape == (0, 3)
-    blocks = list(table.blocks(37, "float64"))
-    assert [len(block) for block in blocks] == [37, 37, 25]
-    assert np.array_equal(np.concatenate(blocks), expected)
+    assert np.array_equal(table.take(range(99), "float64"), expected)
     for wrong in ([99], [-1], [[0]], [0.5]):
         with pytest.raises(ValueError, match="indices"):
             table.take(wrong, "float64")
@@ -345,16 +341,12 @@ def test_scales_offsets_and_outliers_are_said(rng):
     (note,) = from_array(X * [1, 5000, 20], names=["age", "pay", "size"]).notes
     assert "column 'pay'" in note and "that of 'age'" in note and "standardize" in note
     assert from_array(X * [1, 5000, 20], standardize=True).notes == []
-    (note,) = from_array(X + 1e8).notes
-    assert "'x1'" in note and "single precision rounds away" in note
-    (note,) = from_array(X * 1e25).notes
-    assert "overflow in single precision" in note
     refused(
         lambda: everything(from_array(X * 1e40), "float32"), "do not fit into float32"
     )
     X[[3, 4], 1] = 1e4
     (note,) = from_array(X, standardize=True).notes
-    assert "2 entries lie more than 50" in note and "2 in 'x2'" in note
+    assert "more than 50" in note and "of their column: 'x2'." in note
 
 
 def test_labels_are_classes(tmp_path, rng):
@@ -491,7 +483,8 @@ hashes, transposed = _table.hashes_of, _table.View.transposed
 _table.hashes_of = lambda block: (peak(), hashes(block))[1]
 _table.View.transposed = lambda view: (peak() or block for block in transposed(view))
 table = open_table(sys.argv[1], standardize=True)
-for block in table.blocks(50_000, "float32"):
+for start in range(0, table.rows, 50_000):
+    table.take(range(start, min(start + 50_000, table.rows)), "float32")
     peak()
 table.take(np.arange(0, table.rows, table.rows // 1000), "float32")
 print(table.rows, table.dim, table.duplicate_rows, max(found) - found[0])

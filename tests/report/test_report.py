@@ -530,21 +530,6 @@ def test_the_time_left_follows_the_speed(reports, words):
     assert [left.update(*each) for each in reports][-1] == words
 
 
-def test_the_time_left_is_steady_where_work_comes_in_bursts(monkeypatch):
-    monkeypatch.setattr(terminal, "_duration", lambda seconds: f"{seconds!r}")
-    left, shown = terminal.TimeLeft(), {}
-    for now in range(600):
-        # Fast for 20 seconds and then nothing, and every 50 seconds a claim is spared what it does not need.
-        done, spared = 20 * (20 * (now // 40) + min(now % 40, 20)), 500 * (now // 50)
-        words = left.update(now, done, 12_000 - spared)
-        shown[now] = float(words.split()[1]) if words else math.nan
-    true = {now: 600 - now for now in range(60, 560)}
-    assert all(0.5 < shown[now] / true[now] < 1.5 for now in true)
-    assert (
-        max(shown[now + 1] - shown[now] for now in true) < 10
-    )  # never up by more than a few seconds at once
-
-
 def test_durations_are_as_exact_as_an_estimate():
     words = {
         0.01: "1 s",

@@ -178,28 +178,14 @@ def result(
     scores: Scores, about: Mapping[str, Any], path: Path | None = None
 ) -> figures.Result:
     """Return mean and standard error for every model, dimension and method, and every number."""
-
-    def cell(row: np.ndarray) -> str:
-        return f"{row.mean():.3f} ± {figures.standard_error(row):.3f}"
-
-    cells = [
-        (model, str(dim), *map(cell, array)) for (model, dim), array in scores.items()
-    ]
-    rows = [
-        {
-            "noise": model,
-            "dim": dim,
-            "method": method,
-            "mean": float(row.mean()),
-            "values": row.tolist(),
-        }
-        for (model, dim), array in scores.items()
-        for method, row in zip(METHODS, array, strict=True)
-    ]
     title = "amini2021, Figure 3: normalized mutual information, mean ± standard error"
-    table = figures.Table(title, ("noise", "d", *METHODS), cells)
+    named = {
+        place: dict(zip(METHODS, array, strict=True)) for place, array in scores.items()
+    }
+    spread = figures.standard_error
+    table, numbers = figures.scored(title, ("noise", "dim"), named, spread, METHODS)
     return figures.Result(
-        [table], about, {"rows": rows}, [("--plot", path, partial(plot, scores=scores))]
+        [table], about, numbers, [("--plot", path, partial(plot, scores=scores))]
     )
 
 

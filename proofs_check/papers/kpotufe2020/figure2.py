@@ -125,29 +125,11 @@ def result(
     indices: Indices, about: Mapping[str, Any], path: Path | None = None
 ) -> figures.Result:
     """Return mean and standard deviation for every size and method, and every index."""
-
-    def cell(values: np.ndarray) -> str:
-        return f"{values.mean():.3f} ± {figures.deviation(values):.3f}"
-
-    cells = [
-        (str(n), str(d), *(cell(scores[m]) for m in KERNEL_METHODS))
-        for (n, d), scores in indices.items()
-    ]
-    rows = [
-        {
-            "n": n,
-            "d": d,
-            "method": method,
-            "mean": float(values.mean()),
-            "values": values.tolist(),
-        }
-        for (n, d), scores in indices.items()
-        for method, values in scores.items()
-    ]
     title = "kpotufe2020, Figure 2: mean ± standard deviation of the Rand index"
-    table = figures.Table(title, ("n", "d", *KERNEL_METHODS), cells, names=0)
+    spread = figures.deviation
+    table, numbers = figures.scored(title, ("n", "d"), indices, spread, KERNEL_METHODS)
     draw = partial(plot, indices=indices, n=FIXED_LANDMARKS, d=FIXED_FEATURES)
-    return figures.Result([table], about, {"rows": rows}, [("--plot", path, draw)])
+    return figures.Result([table], about, numbers, [("--plot", path, draw)])
 
 
 def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
