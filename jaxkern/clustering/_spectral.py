@@ -22,6 +22,7 @@ from jaxkern.linalg import (
     matmul,
     start_block,
 )
+from jaxkern.linalg._dense import scale_of
 from jaxkern.pytrees import pytree
 
 MOST_DENSE = 5_000
@@ -283,9 +284,11 @@ def _dense_pairs(
     values, vectors = leading_modulus_eigh(
         A, num_values=num_clusters, tolerance=_half(K.dtype)
     )
-    others = jnp.trace(A) - jnp.sum(values)
-    squares = jnp.sum(A * A) - jnp.sum(values * values)
-    is_flat = jnp.abs(squares - values[-1] * others) <= FLAT * squares
+    scale = scale_of(A)  # or the squares of a small K would vanish
+    A, scaled = A / scale, values / scale
+    others = jnp.trace(A) - jnp.sum(scaled)
+    squares = jnp.sum(A * A) - jnp.sum(scaled * scaled)
+    is_flat = jnp.abs(squares - scaled[-1] * others) <= FLAT * squares
     # Where nothing but rounding is left, the embedding has all that K has.
     is_flat &= others > _half(K.dtype) * jnp.trace(A)
     settled = jnp.isfinite(values).all() & ~is_flat
