@@ -1,6 +1,7 @@
 """The keys of a certificate: what each random part is drawn by, apart from the map."""
 
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import Any
 
 import jax
 
@@ -9,23 +10,14 @@ FIRST = 2**31
 number could be a key that splitting gave to the map, whose subkeys would then be drawn by twice."""
 
 
-class Keys(NamedTuple):
-    """One key for each use.
+Keys = namedtuple(
+    "Keys", "scale facts trials detail held_out columns rows exact restarts clusters"
+)
+"""One key for each use.
 
-    `rows` splits off the rows held out, `exact` chooses landmarks for the exact method, `restarts` finds how many
-    k-means needs, and `clusters` draws its seeds for what is shown.
-    """
-
-    scale: Any
-    facts: Any
-    trials: Any
-    detail: Any
-    held_out: Any
-    columns: Any
-    rows: Any
-    exact: Any
-    restarts: Any
-    clusters: Any
+`rows` splits off the rows held out, `exact` chooses landmarks for the exact method, `restarts` finds how many k-means
+needs, and `clusters` draws its seeds for what is shown.
+"""
 
 
 def keys_of(key: Any) -> Keys:
