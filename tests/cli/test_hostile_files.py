@@ -724,8 +724,8 @@ def test_files_that_would_fill_the_memory_are_refused_with_little_of_it(
         assert words in message and error in (
             "Table", "DataError", "ValueError", "DocumentError", "CheckpointError"
         ), found  # fmt: skip
-        # Of the 400 MiB that there are a quarter may be cells, for which Arrow takes two to three times the memory while
-        # it reads. Other files take less: the largest is an array of 48 MiB, found to be eight times as long as numbers.
+        # Of the 400 MiB that there are a quarter may be cells, for which Arrow takes two to three times the memory.
+        # Other files take less: the largest is an array of 48 MiB, found to be eight times as long as numbers.
         assert "packed.csv" in message or growth < 100, found
 
 
