@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import jax
@@ -53,14 +53,46 @@ class Setting:
 Trial = Callable[..., "jax.Array"]
 """`trial(key, data, numbers, **shapes) -> scalar`: pure, traceable, vmapped by the runner."""
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def sample(name: str) -> Callable[[_Function], _Function]:
+    """Declare under which name a function draws.
+
+    What is drawn depends on the seed, the id of the claim, this name and the name of the setting, so a function or a
+    file can be renamed freely. A claim with a single function that draws needs no name. Two functions of one claim that
+    draw need two names.
+    """
+
+    def declare(function: _Function) -> _Function:
+        vars(function)["sample"] = name
+        return function
+
+    return declare
+
+
+def draws_as(function: Callable[..., Any]) -> tuple[str, Any]:
+    """Return the declared name of a function that draws, and what tells it from others: its code.
+
+    Functions that a factory makes share their code, and so do partial applications and wrappers of one function.
+    """
+    name = getattr(function, "sample", "")
+    while True:
+        inner = getattr(function, "func", getattr(function, "__wrapped__", None))
+        if inner is None:
+            break
+        function = inner
+        name = name or getattr(function, "sample", "")
+    return name, getattr(function, "__code__", type(function))
+
 
 @dataclass(frozen=True)
 class Identity:
     """An exact statement: every entry of `residual(key, setting)` is at most `tolerance * eps`, of the run's precision.
 
-    `residual` runs on the host, once a setting, with those of the two arguments that it names, and returns relative
-    errors over the inputs it tried. In float32 `tolerance` must leave room for less than what the controls are off by:
-    10^4 is 0.0012, 10^7 would be more than 1.
+    `residual` runs on the host, once a setting. It gets the arguments that it names: `key`, `setting`, `data`, or a
+    number or a shape of the setting. It returns relative errors over the inputs it tried. In float32 `tolerance` must
+    leave room for less than what the controls are off by: 10^4 is 0.0012, 10^7 would be more than 1.
     """
 
     residual: Callable[..., Any]
@@ -141,20 +173,22 @@ class Rate:
 class Exact:
     """A probability is at most what is claimed: `probability(setting)` returns (log probability, log claimed).
 
+    It gets the arguments that it names, as for an Identity.
+
     A setting where the event cannot happen (minus infinity) says nothing, unless that is what is claimed.
     """
 
-    probability: Callable[[Setting], tuple[float, float]]
+    probability: Callable[..., tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Inequality:
     """A deterministic inequality: `left <= bound.value` in every pair (left, bound) of `sides(key, setting)`.
 
-    `sides` runs on the host, once a setting, with those of the two arguments that it names, and returns a pair for
-    every input it tries. Its bounds hold always. Both sides are in units in which 1 is a natural size (|A|_F^2, or n
-    for a Gram matrix of n points), for rounding is allowed for up to `tolerance * eps(dtype) * max(1, |bound.value|)`.
-    If they are `relative` they may have any size, and the larger magnitude of the two takes the place of the maximum.
+    `sides` runs on the host, once a setting, with the arguments that it names, as for an Identity. It returns a pair
+    for every input it tries. Its bounds hold always. Both sides are in units in which 1 is a natural size: |A|_F^2, or
+    n for a Gram matrix of n points. Rounding is allowed for up to `tolerance * eps(dtype) * max(1, |bound.value|)`. If
+    they are `relative` they may have any size, and the larger magnitude of the two takes the place of the maximum.
     """
 
     sides: Callable[..., Sequence[tuple[float, Bound]]]

@@ -92,7 +92,7 @@ def part_of(
         )
 
     @functools.wraps(statement.sides)
-    def smaller(*given: Any) -> list[tuple[float, Bound]]:
+    def smaller(*args: Any, **kwargs: Any) -> list[tuple[float, Bound]]:
         return [
             (
                 left,
@@ -100,7 +100,7 @@ def part_of(
                     right, value=right.value - (1 - factor) * abs(right.value)
                 ),
             )
-            for left, right in statement.sides(*given)
+            for left, right in statement.sides(*args, **kwargs)
         ]
 
     wrong = dataclasses.replace(statement, sides=smaller)

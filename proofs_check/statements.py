@@ -404,12 +404,8 @@ def inequality(
 
     def recheck(params: Any) -> Form:
         left, right = both.pair(params)
-        return Form(
-            Inequality(
-                lambda *_: [(left, Bound(right, 1.0, True, name))], relative=True
-            ),
-            (Setting("this place"),),
-        )
+        pair = (left, Bound(right, 1.0, True, name))
+        return Form(Inequality(lambda: [pair], relative=True), (Setting("this place"),))
 
     target = Target(
         name, "", told.get("hypotheses") or "all that `start` and `within` allow", start, both.nearest,

@@ -27,6 +27,7 @@ from jaxkern import checks
 from jaxkern.draws import numbered
 from proofs_check.claim import Claim, Exact, Form, Inequality, Tail, Verdict
 from proofs_check.engine import draws, enclosures, judge
+from proofs_check.engine.samples import evaluate
 
 Params = Any
 """A PyTree of arrays: a floating leaf moves by gradients; a leaf of integers is a permutation, and moves by swaps."""
@@ -432,9 +433,12 @@ def recheck(target: Target, params: Params, key: jax.Array, *, alpha: float) -> 
         key_setting = jax.random.fold_in(key, i)
         match form.statement:
             case Inequality(sides=sides):
-                samples.append(judge.two_sides(sides(key_setting, setting), setting))
+                pairs = evaluate(
+                    sides, setting, functools.partial(jax.random.fold_in, key, i)
+                )
+                samples.append(judge.two_sides(pairs, setting))
             case Exact(probability=probability):
-                samples.append(np.array(probability(setting), np.float64))
+                samples.append(np.array(evaluate(probability, setting), np.float64))
             case Tail(trial=trial):
                 samples.append(draws.sample(trial, key_setting, setting, target.trials))
             case statement:

@@ -1,6 +1,7 @@
 """Trials in blocks of one compiled size, with numbers that depend on nothing but the seed and the names.
 
-Trial i of a setting uses `fold_in(key, i)`, and its key comes from the seed and the names of claim, trial and setting.
+Trial i of a setting uses `fold_in(key, i)`. Its key comes from the seed, the id of the claim, the declared name of the
+sample (`claim.sample`) and the name of the setting.
 So the block size, the number of trials and the choice of claims do not change a number: more trials extend a sample.
 """
 

@@ -16,11 +16,12 @@ from proofs_check.claim import (
     Inequality,
     Setting,
     Trial,
+    draws_as,
 )
 from proofs_check.engine import judge
 from proofs_check.engine.checkpoint import Checkpoint
 from proofs_check.engine.draws import BLOCK, Draw, derive_key
-from proofs_check.engine.programs import Kept, name_of
+from proofs_check.engine.programs import Kept
 
 
 @dataclass
@@ -71,6 +72,7 @@ class Samples:
     drawn: Callable[[int], None] = lambda _: None
     kept: Kept | None = None
     _samples: dict[Any, _Sample] = field(default_factory=dict)
+    _codes: dict[str, Any] = field(default_factory=dict)
 
     def want(self, part: Form | Control, counts: Sequence[int]) -> None:
         """Register the numbers of trials, one a setting, that a form or a control needs at most."""
@@ -107,34 +109,29 @@ class Samples:
         """
         match part.statement:
             case Identity(residual=function) | Inequality(sides=function):
-                label = "\x1f".join(
-                    (self.claim_id, name, name_of(function), setting.name)
-                )
+                label = "\x1f".join((self.claim_id, name, setting.name))
                 values = self.checkpoint.take(label, 0)
                 if values is None:
-                    key = derive_key(
-                        self.seed, self.claim_id, name_of(function), setting.name
+                    result = evaluate(
+                        function, setting, lambda: self._key(function, setting)
                     )
-                    given = evaluate(function, key, setting)
                     values = (
-                        _flat(given)
+                        _flat(result)
                         if isinstance(part.statement, Identity)
-                        else judge.two_sides(given, setting)
+                        else judge.two_sides(result, setting)
                     )
                     self.checkpoint.keep(label, 0, values)
                 return values
             case Exact(probability=probability):
-                return np.array(probability(setting), np.float64)
+                return np.array(evaluate(probability, setting), np.float64)
         raise TypeError(f"a {type(part.statement).__name__} is decided by trials")
 
     def _sample(self, part: Form | Control, setting: Setting) -> _Sample:
         trial: Trial = part.statement.trial  # type: ignore[union-attr]  # asked only of statements that have one
         place = _place(trial, setting)
         if place not in self._samples:
-            key = derive_key(self.seed, self.claim_id, name_of(trial), setting.name)
-            label = "\x1f".join(
-                (self.claim_id, str(len(self._samples)), name_of(trial), setting.name)
-            )
+            key = self._key(trial, setting)
+            label = "\x1f".join((self.claim_id, str(len(self._samples)), setting.name))
             self._samples[place] = _Sample(
                 label,
                 lambda block: Draw(
@@ -143,24 +140,47 @@ class Samples:
             )
         return self._samples[place]
 
+    def _key(self, function: Callable[..., Any], setting: Setting) -> jax.Array:
+        """Return the key of what a function draws at a setting.
 
-def evaluate(function: Callable[..., Any], key: jax.Array, setting: Setting) -> Any:
-    """Return what the function of an Identity or of an Inequality says: of key and setting it gets what it asks for.
+        Raises ValueError if another function of the claim draws under the same name: their draws would be dependent.
+        """
+        name, code = draws_as(function)
+        if self._codes.setdefault(name, code) != code:
+            raise ValueError(
+                f"{self.claim_id}: two functions draw under the name {name!r}; "
+                "give one of them another name with @sample(name)"
+            )
+        return derive_key(self.seed, self.claim_id, name, setting.name)
 
-    A function with two parameters gets both, one with a single parameter the key where that is called `key` and the
-    setting otherwise, and one without any gets neither.
+
+def evaluate(
+    function: Callable[..., Any],
+    setting: Setting,
+    make_key: Callable[[], Any] = lambda: None,
+) -> Any:
+    """Call the function of an Identity, of an Inequality or of an Exact with the arguments that it names.
+
+    These are `key`, `setting`, `data`, and the numbers and shapes of the setting. A parameter that has a default keeps it:
+    it makes variants of the function. `make_key` is called only if the function takes a key. Raises TypeError if the
+    function requires anything else.
     """
-    parameters = inspect.signature(function).parameters.values()
-    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        return function(key, setting)
-    asked = [
-        p.name
-        for p in parameters
-        if p.default is p.empty and p.kind is not p.KEYWORD_ONLY
-    ]
-    if len(asked) == 1:
-        return function(key if asked == ["key"] else setting)
-    return function(key, setting) if asked else function()
+    known = {**setting.numbers, **setting.shapes, "data": setting.data}
+    known["setting"] = setting
+    arguments = {}
+    for p in inspect.signature(function).parameters.values():
+        if p.default is not p.empty or p.kind is p.VAR_KEYWORD:
+            continue
+        if p.name == "key":
+            arguments["key"] = make_key()
+        elif p.name in known:
+            arguments[p.name] = known[p.name]
+        else:
+            raise TypeError(
+                f"the parameter {p.name!r} is neither key, setting nor data, nor a number or a shape of the setting "
+                f"{setting.name!r}: {', '.join(known)}"
+            )
+    return function(**arguments)
 
 
 def _place(trial: Trial, setting: Setting) -> Any:

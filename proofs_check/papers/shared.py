@@ -16,7 +16,7 @@ from jaxkern import checks
 from jaxkern.bounds import Bound
 from proofs_check import register
 from proofs_check.claim import Enclosed, Exact, Rare, Setting
-from proofs_check.engine import enclosures, tilting
+from proofs_check.engine import enclosures, samples, tilting
 from proofs_check.papers.populations import Population
 
 LOG2 = math.log(2.0)
@@ -237,7 +237,8 @@ def everywhere(
                 if isinstance(
                     statement, Exact
                 ):  # what the library claims, where that is more than the formula
-                    own = enclosures.ball(statement.probability(setting)[1]).exp()
+                    _, log_claimed = samples.evaluate(statement.probability, setting)
+                    own = enclosures.ball(log_claimed).exp()
                     right = own if right is None else own.min(enclosures.ball(right))
                 return left, right
 

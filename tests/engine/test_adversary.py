@@ -676,7 +676,7 @@ def test_a_recheck_outside_of_the_hypotheses_says_which_do_not_hold(
 
 
 def test_a_statement_without_a_recheck_and_a_form_that_is_not_there_are_named(x64):
-    form = Form(Identity(lambda *_: []), (Setting("here"),), "")
+    form = Form(Identity(lambda: []), (Setting("here"),), "")
     with pytest.raises(TypeError, match="no recheck for a statement of type Identity"):
         adversary.recheck(
             toy(recheck=lambda params: form), {}, jax.random.key(0), alpha=0.1

@@ -138,7 +138,7 @@ def test_blocks_that_are_there_are_not_drawn_again(interrupted, monkeypatch):
     )
     assert main(["--output", "whole"]) == 0
     needed = len(drawn)
-    kept = sum("rounding" not in line for line in records("o") if ',"<f' in line)
+    kept = sum("corrected" not in line for line in records("o") if ',"<f' in line)
     drawn.clear()
     assert main(["resume", "o"]) == 0
     assert kept >= 5 and len(drawn) == needed - kept

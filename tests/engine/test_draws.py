@@ -13,6 +13,7 @@ import pytest
 from support import toys
 
 from jaxkern.bounds import Bound
+from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,
     Control,
@@ -27,6 +28,7 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
+from proofs_check.claim import sample as sample_name
 from proofs_check.engine import draws, limits, programs, stopping
 from proofs_check.engine import judge as judging
 from proofs_check.engine.draws import FULL, QUICK, Profile, derive_key, sample
@@ -320,7 +322,11 @@ def test_a_control_that_is_not_rejected_fails_the_run_and_on_own_data_takes_the_
 
 
 def test_what_rests_on_numbers_that_are_not_finite_is_never_as_expected():
-    broken = Tail(lambda *trial: jnp.nan * waiting_time(*trial), log_bound)
+    @sample_name("broken")
+    def not_finite(*trial):
+        return jnp.nan * waiting_time(*trial)
+
+    broken = Tail(not_finite, log_bound)
     claim = dataclasses.replace(
         CLAIM,
         printed=Form(broken, GRID, "refuted"),
@@ -350,7 +356,7 @@ def test_what_rests_on_numbers_that_are_not_finite_is_never_as_expected():
         (
             dataclasses.replace(
                 CLAIM,
-                printed=Form(Identity(lambda key, setting: 1.0), GRID, "identity"),
+                printed=Form(Identity(lambda: 1.0), GRID, "identity"),
             ),
             False,
         ),
@@ -375,7 +381,7 @@ def outside(setting):
 
 @pytest.mark.parametrize(
     "statement",
-    [Tail(waiting_time, outside), Inequality(lambda *_: [(0.5, outside(None))])],
+    [Tail(waiting_time, outside), Inequality(lambda: [(0.5, outside(None))])],
 )
 def test_a_setting_outside_the_hypotheses_stops_a_run_and_is_not_testable_on_own_data(
     statement,
@@ -509,19 +515,50 @@ def test_three_devices_give_the_same_numbers_and_decompositions_do_not_wait_for_
     assert done.stdout.split() == ["3", "True"]
 
 
-def test_a_check_gets_of_key_and_setting_what_it_asks_for():
-    setting = Setting("here")
-    for function, got in (
+def test_a_check_gets_the_arguments_that_it_names():
+    setting = Setting("here", "rows", {"n": 4.0}, {"d": 3})
+    for function, result in (
+        (lambda n, d, data: (n, d, data), (4.0, 3, "rows")),
+        (lambda key, n, power=2: (key, n, power), ("the key", 4.0, 2)),
+        (functools.partial(lambda n, power: (n, power), power=3), (4.0, 3)),
         (lambda key, setting: (key, setting), ("the key", setting)),
-        (lambda key, setting, power=2: (key, setting, power), ("the key", setting, 2)),
-        (lambda *both: both, ("the key", setting)),
-        (lambda key: key, "the key"),
-        (lambda setting: setting, setting),
-        (lambda where: where, setting),
+        (lambda setting, **options: (setting, options), (setting, {})),
         (lambda: "nothing", "nothing"),
         (lambda *, power=2: power, 2),
     ):
-        assert evaluate(function, "the key", setting) == got
+        assert evaluate(function, setting, lambda: "the key") == result
+    with pytest.raises(
+        TypeError, match="'tau' is neither key, setting nor data"
+    ):
+        evaluate(lambda n, tau: n, setting)
+
+
+def test_draws_depend_on_the_declared_name_and_not_on_the_name_of_the_function():
+    setting = Setting("here")
+
+    def drawn(function, samples=None):
+        part = Form(Inequality(function), (setting,))
+        samples = samples or Samples("toy:1", 0)
+        return samples.on_the_host("printed", part, setting)[0, 0]
+
+    def pairs(key, factor=1.0):
+        return [(factor * jax.random.normal(key, ()), Bound(1.0, 1.0, True, "toy"))]
+
+    def other(key):
+        return pairs(key)
+
+    @sample_name("third")
+    def third(key):
+        return pairs(key)
+
+    assert drawn(pairs) == drawn(other) != drawn(third)
+    both = Samples("toy:1", 0)
+    assert drawn(pairs, both) == drawn(
+        controls.part_of(0.5, Inequality(pairs), ()).statement.sides, both
+    )
+    assert drawn(functools.partial(pairs, factor=2.0), both) == 2 * drawn(pairs, both)
+    with pytest.raises(ValueError, match="toy:1: two functions draw under the name ''"):
+        drawn(other, both)
 
 
 def kept_run(folder, trial, of="this version"):

@@ -507,10 +507,7 @@ def test_a_run_stops_at_the_first_look_that_decides_with_the_verdict_of_that_pre
         (claim.corrected, result.corrected),
     ):
         level = verdict.alpha / len(part.settings)
-        keys = [
-            derive_key(1, claim.id, "uniform", setting.name)
-            for setting in part.settings
-        ]
+        keys = [derive_key(1, claim.id, "", setting.name) for setting in part.settings]
         whole = [
             sample(uniform, key, setting, int(looks[-1]))
             for key, setting in zip(keys, part.settings, strict=True)

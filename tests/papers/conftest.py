@@ -29,7 +29,7 @@ def compared(claims):
     def evaluate(name, form, number):
         part = getattr(claims[name], form)
         pairs = samples.evaluate(
-            part.statement.sides, jax.random.key(0), part.settings[number]
+            part.statement.sides, part.settings[number], lambda: jax.random.key(0)
         )
         return np.array([(left, float(right.value)) for left, right in pairs])
 

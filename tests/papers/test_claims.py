@@ -1,13 +1,14 @@
 """The claims: that they run, that they notice a bound or a map that is wrong, and what a user's table changes."""
 
 import dataclasses
+import inspect
 
 import jax
 import numpy as np
 import pytest
 
 from proofs_check import register
-from proofs_check.claim import Calibrated, Tail
+from proofs_check.claim import Calibrated, Tail, draws_as
 from proofs_check.engine import draws, run
 from proofs_check.papers import populations
 
@@ -19,9 +20,16 @@ def faults(claim):
 
     A bound above the most that its statistic can be would be vacuous; delta must leave room for a violation.
     """
+    names = {}
     for part in (claim.printed, claim.corrected, *claim.controls):
         if part is None:
             continue
+        for field in ("trial", "residual", "sides"):
+            function = getattr(part.statement, field, None)
+            if function and "key" in inspect.signature(function).parameters:
+                name, code = draws_as(function)
+                if names.setdefault(name, code) != code:
+                    yield f"{claim.id}: two functions draw as {name!r}"
         # The two norms of this claim are tried on the same draws.
         shared = claim.id == "jaxkern:nystrom-best-rank"
         if (

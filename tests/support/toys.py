@@ -16,6 +16,7 @@ from proofs_check.claim import (
     Rate,
     Setting,
     Tail,
+    sample,
 )
 from proofs_check.engine import draws
 
@@ -30,7 +31,8 @@ def bound(value, delta):
     )
 
 
-def rounding(key, setting):
+@sample("rounding")
+def rounding(key):
     return 1e-15 * jax.random.uniform(key, (3,))
 
 
@@ -44,7 +46,7 @@ CLAIM = Claim(
     kind="tail bound",
     tex="U < 1",
     because="it is so",
-    printed=Form(Tail(uniform, bound(0.85, 0.1)), SIZES[:2], "refuted"),
+    printed=Form(Tail(uniform, bound(0.75, 0.1)), SIZES[:2], "refuted"),
     corrected=Form(Tail(uniform, bound(0.92, 0.1)), SIZES[:2], "certified"),
     controls=(
         Control("half", Tail(uniform, bound(0.5, 0.1)), SIZES[:1], "wrong factor"),

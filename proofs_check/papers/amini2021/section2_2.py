@@ -21,6 +21,7 @@ from proofs_check.claim import (
     Inequality,
     Setting,
     Tail,
+    sample,
 )
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
@@ -311,6 +312,7 @@ def _centred(scope: Scope) -> Check:
             "amini2021, Section 2.2, shape",
         )
 
+    @sample("centred")
     def over(key: jax.Array, population: Any, numbers: trials.Numbers) -> jax.Array:
         return 1 / trials.gram_error(key, population, numbers)
 

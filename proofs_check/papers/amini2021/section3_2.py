@@ -13,7 +13,16 @@ from scipy import optimize
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import (
+    Check,
+    Control,
+    Form,
+    Identity,
+    Inequality,
+    Setting,
+    Tail,
+    sample,
+)
 from proofs_check.papers import shared
 from proofs_check.papers.amini2021 import laws, places, trials
 from proofs_check.papers.amini2021.laws import Pairs
@@ -38,6 +47,7 @@ def _separations() -> Check:
         )
         return float(population.gamma2), float(population.gamma_tilde2)
 
+    @sample("balanced")
     def balanced(key: jax.Array, setting: Setting) -> np.ndarray:
         gamma2, gamma_tilde2 = parameters(rng_of(key), setting.data)
         return np.array([gamma_tilde2 * len(setting.data) / gamma2 - 1])

@@ -14,7 +14,7 @@ from jaxkern import clustering, kernels, measures, metrics, problems
 from jaxkern.bounds import concentration
 from jaxkern.gram import gram
 from jaxkern.linalg import eigh, eigvalsh, matmul
-from proofs_check.claim import Setting
+from proofs_check.claim import Setting, sample
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import real
 
@@ -261,6 +261,7 @@ def form_error(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
     return jnp.abs(jnp.sum(population["A"] * _deviation(key, population, numbers)))
 
 
+@sample("gap")
 def gap_error(
     key: jax.Array, population: Any, numbers: Numbers, *, n: int
 ) -> jax.Array:
@@ -289,6 +290,7 @@ def clipped_norm(
     return jnp.maximum(jnp.sum(jnp.where(counted, h * h, 0)) - 2 / 3, 2 / 3)
 
 
+@sample("deviation")
 def clipped_deviation(
     key: jax.Array, population: Any, numbers: Numbers, *, most: int
 ) -> jax.Array:
@@ -312,6 +314,7 @@ def gram_moment(setting: Setting) -> float:
     return 2 * (n["lipschitz"] * n["scale"]) ** 2 / n["n"]
 
 
+@sample("signs")
 def signs_norm(
     key: jax.Array, population: Any, numbers: Numbers, *, n: int, steps: int
 ) -> jax.Array:

@@ -15,7 +15,7 @@ from scipy import linalg, spatial, special
 from jaxkern import features, kernels
 from jaxkern.bounds import fourier
 from jaxkern.gram import gram
-from proofs_check.claim import Check, Control, Form, Inequality, Setting
+from proofs_check.claim import Check, Control, Form, Inequality, Setting, sample
 from proofs_check.papers.chen2016.places import above, all_distances
 from proofs_check.papers.shared import (
     always,
@@ -168,6 +168,7 @@ def _lemma_6_1() -> Check:
         )
         return [above(dimension, bound)]
 
+    @sample("points")
     def points(key: jax.Array, setting: Setting) -> list[Any]:
         dimension, n, _, _ = map_dimensions(key, setting)
         return [at_most_one(n / dimension, "as many dimensions as points")]

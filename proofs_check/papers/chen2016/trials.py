@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from jaxkern import features, kernels
 from jaxkern.linalg import HIGHEST, eigvalsh, matmul
+from proofs_check.claim import sample
 
 Arrays = Mapping[str, Any]
 Numbers = Mapping[str, jax.Array]
@@ -89,6 +90,7 @@ def largest_error(
     )
 
 
+@sample("part of the points")
 def largest_error_of_part(
     key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int
 ) -> jax.Array:
@@ -166,6 +168,7 @@ def largest_along(
     return jnp.maximum(jnp.max(jnp.abs(ratios - 1)), jnp.abs(jnp.mean(w**2) - 1))
 
 
+@sample("tail ratio")
 def tail_ratio(
     key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, components: int
 ) -> jax.Array:

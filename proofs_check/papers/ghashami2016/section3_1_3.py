@@ -22,6 +22,7 @@ from proofs_check.claim import (
     Inequality,
     Setting,
     Tail,
+    sample,
 )
 from proofs_check.papers.ghashami2016 import algorithm1, trials
 from proofs_check.papers.ghashami2016.clouds import Cloud
@@ -69,6 +70,7 @@ def _outside(
 ) -> Inequality:
     """Return the check of Lemma 3.2, in units of |A|_F^2, for every rank for which the bound is valid."""
 
+    @sample("outside")
     def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         A, size = _stream(key, setting)
         B, _ = algorithm1.algorithm_1(A, size, shrink_at=shrink_at(size))

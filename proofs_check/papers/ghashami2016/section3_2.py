@@ -20,6 +20,7 @@ from proofs_check.claim import (
     Inequality,
     Setting,
     Tail,
+    sample,
 )
 from proofs_check.papers.ghashami2016 import trials
 from proofs_check.papers.ghashami2016.clouds import Cloud, clusters, tails
@@ -227,6 +228,7 @@ def _tried(
 
 
 def _lem3_5_proof(scope: Scope) -> Check:
+    @sample("tails")
     def tails(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         """Return the sums over i > k, the eigenvectors v of G - G' in the order that suits the proof best."""
         ((G, H, k),) = _tried(key, setting)

@@ -12,6 +12,7 @@ from scipy import special
 
 from jaxkern import features, kernels, landmarks
 from jaxkern.linalg import eigh, eigvalsh, matmul
+from proofs_check.claim import sample
 
 
 def draw(key: jax.Array, population: Mapping[str, Any], size: int, paired: int) -> Any:
@@ -104,6 +105,7 @@ def _streamed(
     )
 
 
+@sample("excess")
 def stream_excess(
     key: jax.Array, population: Any, numbers: Any, *, rows: int, **shapes: int
 ) -> jax.Array:

@@ -21,6 +21,7 @@ from proofs_check.claim import (
     Form,
     Identity,
     Setting,
+    sample,
 )
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
@@ -91,6 +92,7 @@ def _no_identity() -> Check:
     )
 
 
+@sample("a sampled product")
 def sampled_product(
     key: jax.Array, population: Mapping[str, jax.Array], numbers: Any
 ) -> jax.Array:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern.linalg import HIGHEST, matmul, operator_norm
+from proofs_check.claim import sample
 from proofs_check.papers import operators as op
 from proofs_check.papers import shared
 from proofs_check.papers.populations import Population
@@ -38,6 +39,7 @@ def covariance_deviation(
     return op.hilbert_schmidt(population, difference)
 
 
+@sample("operator norm")
 def operator_deviation(
     key: jax.Array, population: Arrays, numbers: Numbers
 ) -> jax.Array:
@@ -125,6 +127,7 @@ def weak_difference(key: jax.Array, population: Arrays, numbers: Numbers) -> jax
     return jnp.abs(first * normal[0] - second * normal[1]) / jnp.sqrt(numbers["d"])
 
 
+@sample("unscaled")
 def weak_difference_unscaled(
     key: jax.Array, population: Arrays, numbers: Numbers
 ) -> jax.Array:
@@ -132,6 +135,7 @@ def weak_difference_unscaled(
     return weak_difference(key, population, numbers) * jnp.sqrt(numbers["d"])
 
 
+@sample("coupled")
 def weak_difference_coupled(
     key: jax.Array, population: Arrays, numbers: Numbers
 ) -> jax.Array:
