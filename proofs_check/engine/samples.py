@@ -161,9 +161,9 @@ def evaluate(
 ) -> Any:
     """Call the function of an Identity, of an Inequality or of an Exact with the arguments that it names.
 
-    These are `key`, `setting`, `data`, and the numbers and shapes of the setting. A parameter that has a default keeps it:
-    it makes variants of the function. `make_key` is called only if the function takes a key. Raises TypeError if the
-    function requires anything else.
+    These are `key`, `setting`, `data`, and the numbers and shapes of the setting. A parameter with a default keeps it,
+    since defaults make variants of a function. `make_key` is called only if the function takes a key. Raises TypeError
+    if the function requires anything else.
     """
     known = {**setting.numbers, **setting.shapes, "data": setting.data}
     known["setting"] = setting

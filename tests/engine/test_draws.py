@@ -527,9 +527,7 @@ def test_a_check_gets_the_arguments_that_it_names():
         (lambda *, power=2: power, 2),
     ):
         assert evaluate(function, setting, lambda: "the key") == result
-    with pytest.raises(
-        TypeError, match="'tau' is neither key, setting nor data"
-    ):
+    with pytest.raises(TypeError, match="'tau' is neither key, setting nor data"):
         evaluate(lambda n, tau: n, setting)
 
 
