@@ -9,13 +9,14 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import itertools
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from proofs_check.claim import KINDS, Check, Claim, Form, Undecided
+from proofs_check.claim import KINDS, Check, Claim, Form, Setting, Undecided
 
 PAPERS = ("kpotufe2020", "chen2016", "ghashami2016", "amini2021")
 FIELDS = {
@@ -42,7 +43,7 @@ FIELDS = {
         "check",
         "reason",
     ),
-    *("enclosed", "section", "symbols"),
+    *("enclosed", "section", "symbols", "settings"),
 }
 _TOKEN = re.compile(r"\\math(?:bb|cal) ?\w|\\[A-Za-z]+|\\.|\S")
 _WORDS = re.compile(r"\\(?:text|operatorname)\*?\{[^{}]*\}|\\[,;!: ]")
@@ -67,6 +68,9 @@ def entries(paper: str) -> tuple[Entry, ...]:
         entry["symbols"] = _occurring(
             {**read.get("symbols", {}), **entry.get("symbols", {})}, formulas
         )
+        if "check" in entry and ":" not in entry["check"]:
+            # The function has the name of the claim, with _ for other signs.
+            entry["check"] += ":" + re.sub(r"\W", "_", entry["id"].partition(":")[2])
         unknown, kind = set(entry) - FIELDS, entry.get("kind")
         if (
             unknown
@@ -142,10 +146,10 @@ def claims(
             e for e in entries(paper) if "id" in e and (only is None or e["id"] in only)
         ]
         if chosen:
-            scope = importlib.import_module(
-                f"proofs_check.papers.{paper}.places"
-            ).Scope(data, profile == "full")
-            made += [_claim(paper, entry, scope) for entry in chosen]
+            inputs = importlib.import_module(
+                f"proofs_check.papers.{paper}.setup"
+            ).Inputs(data, profile == "full")
+            made += [_claim(paper, entry, inputs) for entry in chosen]
     return made
 
 
@@ -158,11 +162,44 @@ def function_of(paper: str, check: str) -> Callable[..., Any]:
     return function
 
 
-def _claim(paper: str, entry: Entry, scope: Any) -> Claim:
+def grids(entry: Entry, *, full: bool = False) -> dict[str, tuple[Setting, ...]]:
+    """Return the settings that an entry of the register lists, by the names that it has for them.
+
+    A table has the format of their names, and numbers: all combinations of the lists of `grid`, the last one changing
+    first; or the rows of `rows`, in the order of the names in `numbers`. Numbers that are named in `shapes` are static.
+    `full` has the lists or rows of the full profile where these are others.
+    """
+    settings = {}
+    for name, table in entry.get("settings", {}).items():
+        if "rows" in table:
+            names = table["numbers"].split()
+            rows = table.get("full", table["rows"]) if full else table["rows"]
+        else:
+            values = table["grid"] | (table.get("full", {}) if full else {})
+            names = list(values)
+            rows = list(itertools.product(*values.values()))
+        shapes = table.get("shapes", "").split()
+        settings[name] = tuple(
+            _setting(table["name"], dict(zip(names, row, strict=True)), shapes)
+            for row in rows
+        )
+    return settings
+
+
+def _setting(name: str, values: Mapping[str, Any], shapes: Sequence[str]) -> Setting:
+    numbers = {key: float(v) for key, v in values.items() if key not in shapes}
+    return Setting(
+        name.format(**values), None, numbers, {key: values[key] for key in shapes}
+    )
+
+
+def _claim(paper: str, entry: Entry, inputs: Any) -> Claim:
     check = Check()
     if "check" in entry:
         make = function_of(paper, entry["check"])
-        check = make(scope) if inspect.signature(make).parameters else make()
+        known = {"inputs": inputs, "grids": grids(entry, full=inputs.full)}
+        names = inspect.signature(make).parameters
+        check = make(**{name: known[name] for name in names if name in known})
     forms, expected = check.forms, entry["expected"]
     if "undecided" in entry:
         forms["printed"] = Form(Undecided(entry["undecided"]))

@@ -291,7 +291,7 @@ def scored(
     spread: Callable[[np.ndarray], float],
     methods: Sequence[str],
 ) -> tuple[Table, dict[str, Any]]:
-    """Return the table of mean ± spread, and every number, of the scores of methods at some places."""
+    """Return the table of mean ± spread, and every number, of the scores of methods at some setup."""
     cells, rows = [], []
     for place, found in scores.items():
         told = dict(zip(columns, place, strict=True))

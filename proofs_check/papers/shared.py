@@ -4,8 +4,8 @@ import functools
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -24,8 +24,12 @@ COPIES = 128
 """Frequencies or features in a mean whose tiny tail is estimated: one number, so that all settings share a program."""
 
 
+Grids = Mapping[str, tuple[Setting, ...]]
+"""The settings that the register lists for a claim, by their names there."""
+
+
 @dataclass(frozen=True, eq=False)
-class Scope:
+class Inputs:
     """What a run tries statements on: a user's data in the place of synthetic ones, and more settings where `full`."""
 
     data: Population | None = None
@@ -125,6 +129,36 @@ def bound_of(
         return formula(**values, **passed)
 
     return evaluate
+
+
+def part_of(share: float, formula: Callable[..., Bound]) -> Callable[..., Bound]:
+    """Return a formula of which the value is a share of that of another, for controls."""
+
+    @functools.wraps(formula)
+    def smaller(**arguments: Any) -> Bound:
+        right = formula(**arguments)
+        return replace(right, value=share * right.value)
+
+    return smaller
+
+
+@dataclass(frozen=True)
+class Exceeds:
+    """The statement that a statistic exceeds a bound with at most the probability that the bound claims, for `Exact`.
+
+    log_tail : takes the value of the bound, and the numbers and shapes of the setting that it names, and returns the
+        log-probability that the statistic exceeds this value.
+    bound : a formula of `jaxkern.bounds`; its other arguments are numbers or shapes of the setting.
+    """
+
+    log_tail: Callable[..., float]
+    bound: Callable[..., Bound]
+
+    def __call__(self, setting: Setting) -> tuple[float, float]:
+        """Return the log-probability, and the log of the one that is claimed; the hypotheses hold, or ValueError."""
+        right = valid(bound_of(self.bound)(setting), setting)
+        log_tail = functools.partial(self.log_tail, right.value)
+        return samples.evaluate(log_tail, setting), float(right.log_failure)
 
 
 # A probability 1 - delta has lost all digits of delta below 1e-16, so the log of delta comes from the formula in the

@@ -194,11 +194,11 @@ def test_expectations_must_be_those_of_the_forms():
         **register.entries("kpotufe2020")[0],
         "expected": {"corrected": "certified"},
     }
-    scope = register.importlib.import_module(
-        "proofs_check.papers.kpotufe2020.places"
-    ).Scope()
+    inputs = register.importlib.import_module(
+        "proofs_check.papers.kpotufe2020.setup"
+    ).Inputs()
     with pytest.raises(ValueError, match="the register expects"):
-        register._claim("kpotufe2020", entry, scope)
+        register._claim("kpotufe2020", entry, inputs)
 
 
 def test_the_readme_counts_what_a_run_executes(claims):

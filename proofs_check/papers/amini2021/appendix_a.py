@@ -19,10 +19,10 @@ from proofs_check.claim import (
 )
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import (
+from proofs_check.papers.amini2021.setup import (
     KAPPA,
     PROVED,
-    Scope,
+    Inputs,
     form_shape,
     inner_products,
     with_form,
@@ -84,7 +84,7 @@ def _traces() -> Check:
     )
 
 
-def _theorem_6(scope: Scope) -> Check:
+def _theorem_6(inputs: Inputs) -> Check:
     n, d = 12, 16
     matrices = {"random": np.random.default_rng(6).standard_normal((n, n))}
     matrices["rank one"] = np.outer(np.arange(1.0, n + 1), np.ones(n)) / n
@@ -100,7 +100,7 @@ def _theorem_6(scope: Scope) -> Check:
             )
             for norm in (0.0, 10.0)
             for name, A in matrices.items()
-            for delta in scope.deltas
+            for delta in inputs.deltas
         )
 
     bound = bound_of(concentration.hanson_wright_gaussian)
@@ -108,7 +108,7 @@ def _theorem_6(scope: Scope) -> Check:
         lambda n: n["dim"] * n["frobenius"] ** 2 + (n["mean_frobenius"] / KAPPA) ** 2,
         lambda n: n["op_norm"],
     )
-    trial, count = trials.form_error, len(scope.deltas)
+    trial, count = trials.form_error, len(inputs.deltas)
     unnamed, named = settings(4), settings(2)
     tenth = Calibrated(trial, shape, 0.0, PROVED / 10)
     quarter = Tail(trial, lambda setting: laws.rescaled(bound(setting), 0.25))

@@ -11,7 +11,7 @@ from jaxkern.bounds import concentration
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Law, Setting
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import NOISE, TAU
+from proofs_check.papers.amini2021.setup import NOISE, TAU
 from proofs_check.papers.shared import grid, parametrized, rng_of
 
 

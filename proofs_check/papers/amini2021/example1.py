@@ -23,7 +23,7 @@ from proofs_check.claim import (
 )
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import NOISE, Scope, around
+from proofs_check.papers.amini2021.setup import NOISE, Inputs, around
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import always, grid, lines, parametrized, real, rng_of
 
@@ -106,7 +106,7 @@ def _means_and_noise(data: Population | None) -> tuple[Setting, ...]:
     return tuple(settings)
 
 
-def _mean_kernel(scope: Scope) -> Check:
+def _mean_kernel(inputs: Inputs) -> Check:
     def error(mean: Any, setting: Setting) -> np.ndarray:
         """A mean kernel matrix minus the true one, by quadrature."""
         means, noise, tau = (setting.data[name] for name in ("means", "noise", "tau"))
@@ -135,7 +135,7 @@ def _mean_kernel(scope: Scope) -> Check:
             setting,
         )
 
-    settings = _means_and_noise(scope.data)
+    settings = _means_and_noise(inputs.data)
     equal = tuple(s for s in settings if np.ptp(s.data["noise"]) == 0)
     halved = library(factor=0.5**0.5)
     return Check(
@@ -239,7 +239,7 @@ def _limit() -> Check:
     )
 
 
-def _eq10(scope: Scope) -> Check:
+def _eq10(inputs: Inputs) -> Check:
     @parametrized(functools.partial(Tail, trials.gram_error))
     def tail(
         setting: Setting,
@@ -266,16 +266,16 @@ def _eq10(scope: Scope) -> Check:
             concentration.gaussian_kernel(**given, as_printed=as_printed), d**power
         )
 
-    settings = around(scope.models, scope.deltas, operator=True, square=1.0)
+    settings = around(inputs.models, inputs.deltas, operator=True, square=1.0)
     return Check(
         printed=Form(tail(), settings),
-        corrected=Form(tail(False), around(scope.models, scope.deltas, square=1.0)),
+        corrected=Form(tail(False), around(inputs.models, inputs.deltas, square=1.0)),
         controls=(
             Control(
                 "1 / d for 1 / sqrt(d)", tail(power=-0.5), settings[:1], "wrong power"
             ),
             controls.part_of(
-                0.75, tail(False), around(scope.models, scope.deltas, square=1.0)
+                0.75, tail(False), around(inputs.models, inputs.deltas, square=1.0)
             ),
             Control(
                 "the variance of a coordinate for its root",
@@ -357,7 +357,7 @@ def _rescaling() -> Check:
     )
 
 
-def _eq12(scope: Scope) -> Check:
+def _eq12(inputs: Inputs) -> Check:
     n = d = trials.POINTS
     decay = 1 / np.arange(1.0, d + 1)
     anisotropic = np.tile(decay / d, (n, 1))
@@ -383,7 +383,7 @@ def _eq12(scope: Scope) -> Check:
         }
         return concentration.anisotropic_noise(**given, as_printed=as_printed)
 
-    settings = around(models, scope.deltas, operator=True, square=1.0)
+    settings = around(models, inputs.deltas, operator=True, square=1.0)
     mean = tail(op_norm=float(decay.mean()))
     return Check(
         printed=Form(tail(True), settings),

@@ -12,7 +12,7 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import NOISE, TAU, blocks, two_spheres
+from proofs_check.papers.amini2021.setup import NOISE, TAU, blocks, two_spheres
 from proofs_check.papers.shared import always, as_residual, parametrized, real
 
 

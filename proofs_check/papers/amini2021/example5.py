@@ -15,7 +15,7 @@ from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import (
+from proofs_check.papers.amini2021.setup import (
     NOISE,
     TAU,
     sphere_parameters,

@@ -26,7 +26,7 @@ from proofs_check.claim import (
 )
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import Scope, around, clipped, per_point
+from proofs_check.papers.amini2021.setup import Inputs, around, clipped, per_point
 from proofs_check.papers.shared import (
     always,
     grid,
@@ -165,7 +165,7 @@ def _without_t(bound: Callable[[Setting], Bound]) -> Callable[[Setting], Bound]:
     return right
 
 
-def _class_lc(scope: Scope) -> Check:
+def _class_lc(inputs: Inputs) -> Check:
     models = (
         trials.sums("Gaussian"),
         trials.sums("class (a), softplus", problems.SoftplusImageLaw()),
@@ -174,13 +174,13 @@ def _class_lc(scope: Scope) -> Check:
         trials.sums("class (c), skewed", problems.SkewedLaw()),
     )
     bound = per_point(concentration.lipschitz_kernel, mean_scale="mean_scale")
-    tail, first = Tail(trials.gram_error, bound), around(models[:1], scope.deltas[:1])
+    tail, first = Tail(trials.gram_error, bound), around(models[:1], inputs.deltas[:1])
     reused = tuple(
         Setting(s.name, s.data, {**s.numbers, "reused": 1.0})
         for s in around(models[:1], (0.01,))
     )
     return Check(
-        corrected=Form(tail, around(models, scope.deltas)),
+        corrected=Form(tail, around(models, inputs.deltas)),
         controls=(
             Control(
                 "without the term in t",
@@ -193,7 +193,7 @@ def _class_lc(scope: Scope) -> Check:
     )
 
 
-def _theorem_1(scope: Scope) -> Check:
+def _theorem_1(inputs: Inputs) -> Check:
     def gap(c: float, e: float) -> Setting:
         numbers = {
             "lipschitz": 1.0,
@@ -218,7 +218,7 @@ def _theorem_1(scope: Scope) -> Check:
         trials.sums("x + y, Gaussian"),
         trials.sums("x + y, ramp", problems.RampLaw()),
     )
-    settings = around(models, scope.deltas, operator=True)
+    settings = around(models, inputs.deltas, operator=True)
     printed = Tail(trials.gap_error, per_point(formula, c="c", as_printed=True))
     return Check(
         printed=Form(printed, (gap(0.5, 0.01), gap(0.01, 0.003), gap(1e-4, 1e-4))),
@@ -234,7 +234,7 @@ def _theorem_1(scope: Scope) -> Check:
     )
 
 
-def _distance_kernel(scope: Scope) -> Check:
+def _distance_kernel(inputs: Inputs) -> Check:
     n = trials.POINTS
     close_and_far = np.random.default_rng(21).standard_normal((n, n)) * (
         np.arange(n) < 3
@@ -246,18 +246,18 @@ def _distance_kernel(scope: Scope) -> Check:
     )  # nearly attains it
     models = (
         trials.distances("distances, three levels of noise", close_and_far, levels, 3),
-        *scope.models,
+        *inputs.models,
         far,
     )
     bound = per_point(concentration.distance_kernel, mean_scale="mean_scale")
-    tail, settings = Tail(trials.gram_error, bound), around(models, scope.deltas)
+    tail, settings = Tail(trials.gram_error, bound), around(models, inputs.deltas)
     return Check(
         corrected=Form(tail, settings),
         controls=(controls.part_of(0.74, tail, settings),),
     )
 
 
-def _known_variance(scope: Scope) -> Check:
+def _known_variance(inputs: Inputs) -> Check:
     @functools.cache
     def total(model: trials.Model) -> float:
         means, d = model.means, model.means.shape[1]
@@ -283,14 +283,14 @@ def _known_variance(scope: Scope) -> Check:
             dataclasses.replace(
                 s, numbers={**s.numbers, "total_variance": total(s.data)}
             )
-            for s in around(scope.models, deltas)
+            for s in around(inputs.models, deltas)
         )
 
     bound = per_point(concentration.distance_kernel_from_variance)
-    tail, first = Tail(trials.gram_error, bound), settings(scope.deltas[:1])
+    tail, first = Tail(trials.gram_error, bound), settings(inputs.deltas[:1])
     still = Tail(trials.gram_error, _without_t(bound))
     return Check(
-        corrected=Form(tail, settings(scope.deltas)),
+        corrected=Form(tail, settings(inputs.deltas)),
         controls=(
             Control("without the term in t", still, first, "term left out"),
             controls.part_of(0.75, tail, first),

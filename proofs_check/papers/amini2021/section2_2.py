@@ -25,10 +25,10 @@ from proofs_check.claim import (
 )
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import (
+from proofs_check.papers.amini2021.setup import (
     KAPPA,
     NOISE,
-    Scope,
+    Inputs,
     inner_products,
     per_point,
     rank_two,
@@ -44,7 +44,7 @@ from proofs_check.papers.shared import (
 
 
 def _gram(
-    cases: Sequence[tuple[int, float]], scope: Scope, **numbers: Callable[..., float]
+    cases: Sequence[tuple[int, float]], inputs: Inputs, **numbers: Callable[..., float]
 ) -> tuple[Setting, ...]:
     """Return dimensions and norms of the means with failure probabilities, and numbers that depend on these three."""
     return tuple(
@@ -54,7 +54,7 @@ def _gram(
             | {name: of(norm, delta) for name, of in numbers.items()},
         )
         for dim, norm in cases
-        for delta in scope.deltas
+        for delta in inputs.deltas
     )
 
 
@@ -66,7 +66,7 @@ def _u(_: float, delta: float) -> float:
 CASES = ((16, 0.0), (16, 20.0), (64, 40.0))
 
 
-def _theorem_2(scope: Scope) -> Check:
+def _theorem_2(inputs: Inputs) -> Check:
     n = 384
     c1 = math.log(4 / 0.3) / math.log(n)  # 4 n^-c1 = 0.3
     signs = (
@@ -99,12 +99,12 @@ def _theorem_2(scope: Scope) -> Check:
     control = Tail(trials.gram_error, forgotten)
     return Check(
         printed=Form(Tail(trials.signs_norm, printed), signs),
-        corrected=Form(Tail(trials.gram_error, bound), _gram(CASES, scope, **given)),
+        corrected=Form(Tail(trials.gram_error, bound), _gram(CASES, inputs, **given)),
         controls=(
             Control(
                 "without the means",
                 control,
-                _gram(CASES[-1:], scope, **given),
+                _gram(CASES[-1:], inputs, **given),
                 "term left out",
             ),
         ),
@@ -148,7 +148,7 @@ def _net() -> Check:
     )
 
 
-def _any_covariance(scope: Scope) -> Check:
+def _any_covariance(inputs: Inputs) -> Check:
     n, d, width = trials.POINTS, 12, 64
     sd = np.random.default_rng(7).uniform(0.2, 0.7, (n, d)) @ np.eye(d, width)
     size = float(np.sqrt(np.sum(sd**4, axis=1)).max())
@@ -166,7 +166,7 @@ def _any_covariance(scope: Scope) -> Check:
             f"unequal variances, d={d}, |M|={norm:g}",
         )
         model = trials.Model(name, kernels.Linear(), math.inf, means, sd**2)
-        for delta in scope.deltas:
+        for delta in inputs.deltas:
             numbers = {"mean_norm": norm, "tau": math.log(1 / delta), "operator": 1.0}
             settings.append(model.setting(f"delta={delta:g}", numbers))
     return Check(
@@ -178,7 +178,7 @@ def _any_covariance(scope: Scope) -> Check:
     )
 
 
-def _eq14(scope: Scope) -> Check:
+def _eq14(inputs: Inputs) -> Check:
     upper = max(4 / KAPPA**2, 6 / KAPPA)
     """From Theorem B with u <= sqrt(n) and rank M <= n."""
 
@@ -195,9 +195,9 @@ def _eq14(scope: Scope) -> Check:
         )
 
     settings = _gram(
-        CASES, scope, mean_norm=lambda norm, _: norm, t=lambda _, delta: delta
+        CASES, inputs, mean_norm=lambda norm, _: norm, t=lambda _, delta: delta
     )
-    far, trial = settings[-len(scope.deltas) :], trials.gram_error
+    far, trial = settings[-len(inputs.deltas) :], trials.gram_error
     tenth = Calibrated(trial, shape, 0.0, upper / 10)
     return Check(
         printed=Form(Calibrated(trial, shape, 0.0, upper), settings),
@@ -300,8 +300,8 @@ def _example_2() -> Check:
     )
 
 
-def _centred(scope: Scope) -> Check:
-    settings = _gram(((64, 0.0), (16, 0.0)), scope, u=_u, t=lambda _, delta: delta)
+def _centred(inputs: Inputs) -> Check:
+    settings = _gram(((64, 0.0), (16, 0.0)), inputs, u=_u, t=lambda _, delta: delta)
 
     def shape(setting: Setting) -> Bound:
         n, d = setting.numbers["n"], setting.numbers["dim"]

@@ -14,7 +14,7 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import distances_on_spheres
+from proofs_check.papers.amini2021.setup import distances_on_spheres
 from proofs_check.papers.shared import (
     always,
     as_residual,

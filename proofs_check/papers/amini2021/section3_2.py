@@ -24,7 +24,7 @@ from proofs_check.claim import (
     sample,
 )
 from proofs_check.papers import shared
-from proofs_check.papers.amini2021 import laws, places, trials
+from proofs_check.papers.amini2021 import laws, setup, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.section3_1 import leading
 from proofs_check.papers.shared import (
@@ -92,8 +92,8 @@ def _clustered(model: trials.Model, deltas: tuple[float, ...]) -> tuple[Setting,
     )
 
 
-def _theorem_3(scope: places.Scope) -> Check:
-    n, d = places.SPHERE_POINTS, places.SPHERE_DIM
+def _theorem_3(inputs: setup.Inputs) -> Check:
+    n, d = setup.SPHERE_POINTS, setup.SPHERE_DIM
     labels = np.arange(n) % 2
 
     def model(noise: float) -> trials.Model:
@@ -107,7 +107,7 @@ def _theorem_3(scope: places.Scope) -> Check:
 
     @functools.cache
     def separations() -> dict[str, float]:
-        parameters = places.blocks(claimed.arrays["mean"], labels, off_diagonal=False)
+        parameters = setup.blocks(claimed.arrays["mean"], labels, off_diagonal=False)
         return {
             name: float(getattr(parameters, name))
             for name in ("gamma2", "gamma_tilde2", "vbar2")
@@ -128,8 +128,8 @@ def _theorem_3(scope: places.Scope) -> Check:
         return concentration.misclassification(**given, as_printed=as_printed)
 
     settings, noisy = (
-        _clustered(claimed, scope.deltas),
-        _clustered(model(30.0), scope.deltas),
+        _clustered(claimed, inputs.deltas),
+        _clustered(model(30.0), inputs.deltas),
     )
     control = Tail(trials.misclassified, tail(False).bound)
     return Check(
@@ -141,13 +141,13 @@ def _theorem_3(scope: places.Scope) -> Check:
     )
 
 
-def _operator(scope: places.Scope) -> Check:
-    n, labels = places.SPHERE_POINTS, np.arange(places.SPHERE_POINTS) % 2
-    claimed = places.distances_on_spheres((1.0, 10.0), 0.5, places.SPHERE_DIM)
+def _operator(inputs: setup.Inputs) -> Check:
+    n, labels = setup.SPHERE_POINTS, np.arange(setup.SPHERE_POINTS) % 2
+    claimed = setup.distances_on_spheres((1.0, 10.0), 0.5, setup.SPHERE_DIM)
 
     @functools.cache
     def separations() -> dict[str, float]:
-        parameters = places.blocks(claimed.arrays["mean"], labels, off_diagonal=True)
+        parameters = setup.blocks(claimed.arrays["mean"], labels, off_diagonal=True)
         mean, psi = (
             np.asarray(claimed.arrays["mean"], np.float64),
             np.asarray(parameters.psi, np.float64),
@@ -168,10 +168,10 @@ def _operator(scope: places.Scope) -> Check:
             **given, num_clusters=2, num_points=n
         )
 
-    settings = _clustered(claimed, scope.deltas[:1])
+    settings = _clustered(claimed, inputs.deltas[:1])
     one_sphere = _clustered(
-        places.distances_on_spheres((10.0, 10.0), 0.5, places.SPHERE_DIM),
-        scope.deltas[:1],
+        setup.distances_on_spheres((10.0, 10.0), 0.5, setup.SPHERE_DIM),
+        inputs.deltas[:1],
     )
     control = Tail(trials.misclassified, bound)
     return Check(
@@ -185,7 +185,7 @@ def _operator(scope: places.Scope) -> Check:
 
 
 def _theorem_3_settings() -> tuple[Setting, ...]:
-    rows = ((1.0, 10.0, 0.01), (math.exp(-0.5) / places.TAU, 200.0, 1e-4))
+    rows = ((1.0, 10.0, 0.01), (math.exp(-0.5) / setup.TAU, 200.0, 1e-4))
     return listed("L={L:.3g}, d={d:g}, vbar2={vbar2:g}", "L d vbar2", rows)
 
 
@@ -202,7 +202,7 @@ def _theorem_3_arguments(setting: Setting) -> dict[str, Any]:
     return {
         **given,
         "lipschitz": n["L"],
-        "noise": places.NOISE,
+        "noise": setup.NOISE,
         "dim": n["d"],
         "vbar2": n["vbar2"],
     }
@@ -214,16 +214,16 @@ def _eq25() -> Check:
         """F of Theorem 3 with the steepest slope of the Gaussian kernel, found by search, against (25)."""
 
         def falls(r: float) -> float:
-            return -r / places.TAU**2 * math.exp(-(r**2) / (2 * places.TAU**2))
+            return -r / setup.TAU**2 * math.exp(-(r**2) / (2 * setup.TAU**2))
 
         steepest = -optimize.minimize_scalar(
-            falls, bounds=(0, 4 * places.TAU), options={"xatol": 1e-10}
+            falls, bounds=(0, 4 * setup.TAU), options={"xatol": 1e-10}
         ).fun
         given = _theorem_3_arguments(setting) | {"lipschitz": steepest}
         F = float(concentration.misclassification(**given, as_printed=True).value) / 16
         noise = (
-            places.NOISE**2
-            / places.TAU**power
+            setup.NOISE**2
+            / setup.TAU**power
             / given["dim"]
             * (1 + given["t"] / math.sqrt(given["num_points"])) ** 2
         )
@@ -242,7 +242,7 @@ def _eq25() -> Check:
     )
 
 
-def _euclidean(scope: places.Scope) -> Check:
+def _euclidean(inputs: setup.Inputs) -> Check:
     n, size = trials.POINTS, 60.0
     means = size * np.eye(2, 64)[np.arange(n) % 2]
     known = {
@@ -276,7 +276,7 @@ def _euclidean(scope: places.Scope) -> Check:
                 means,
                 (np.arange(64) < dim) + 0.0 * means,
             )
-            for delta in scope.deltas:
+            for delta in inputs.deltas:
                 given = {
                     "dim": float(dim),
                     "mean_gap": dim / n,
@@ -309,7 +309,7 @@ def _block_matrix() -> Check:
             n = len(labels)
             A = rng_of(key).standard_normal((n, n))
             mean = A + A.T
-            parameters = places.blocks(mean, labels, off_diagonal=off_diagonal)
+            parameters = setup.blocks(mean, labels, off_diagonal=off_diagonal)
             K = np.asarray(parameters.psi, np.float64)[labels][:, labels]
             gap = np.sum((mean - K) ** 2) / n**2 / float(parameters.vbar2) - 1
             rows = K[[0, 4, 7]] / n

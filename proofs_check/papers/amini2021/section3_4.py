@@ -11,7 +11,7 @@ from jaxkern import kernels
 from proofs_check.claim import Check, Control, Form, Inequality, Setting
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import blocks
+from proofs_check.papers.amini2021.setup import blocks
 from proofs_check.papers.shared import (
     always,
     lines,

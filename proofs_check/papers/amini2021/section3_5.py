@@ -11,9 +11,9 @@ from jaxkern import metrics
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import NOISE, two_spheres
 from proofs_check.papers.amini2021.section2_1 import mean_norm
 from proofs_check.papers.amini2021.section3_1 import distances, leading
+from proofs_check.papers.amini2021.setup import NOISE, two_spheres
 from proofs_check.papers.shared import grid, lines, parametrized, rng_of
 
 

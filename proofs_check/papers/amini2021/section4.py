@@ -23,7 +23,7 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.papers.amini2021 import laws, places, trials
+from proofs_check.papers.amini2021 import laws, setup, trials
 from proofs_check.papers.amini2021.laws import Pairs, ten_points, under_33
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import grid, listed, parametrized, real, rng_of
@@ -127,14 +127,14 @@ def _clouds(
     return pairs
 
 
-def _lemma_1(scope: places.Scope) -> Check:
-    tau = 1.0 if scope.data is None else float(scope.data.kernel.lengthscale)
+def _lemma_1(inputs: setup.Inputs) -> Check:
+    tau = 1.0 if inputs.data is None else float(inputs.data.kernel.lengthscale)
     built_in = {
         "x + y": (kernels.as_kernel(trials.first_coordinates), 1.0),
         "distances": (kernels.Distance(), 1.0),
     }
     built_in["Gaussian"] = (kernels.Gaussian(tau), trials.lipschitz_gaussian(tau))
-    clouds, formula = _clouds(scope.data), concentration.gram_displacement
+    clouds, formula = _clouds(inputs.data), concentration.gram_displacement
     settings = tuple(
         Setting(name, {"kernel": kernel, "lipschitz": constant, "pairs": clouds})
         for name, (kernel, constant) in built_in.items()
@@ -179,12 +179,12 @@ def _displacement_distance() -> Check:
     )
 
 
-def _proposition_3(scope: places.Scope) -> Check:
+def _proposition_3(inputs: setup.Inputs) -> Check:
     n = trials.POINTS
     mean = math.sqrt(n) * laws.mean_chi(n) + math.sqrt(
         2 * n / math.pi
     )  # |w 1' + 1 w'| = sqrt(n) |w| + |1'w|
-    deviation = places.per_point(concentration.deviation)
+    deviation = setup.per_point(concentration.deviation)
 
     @parametrized(functools.partial(Tail, trials.gram_error))
     def tail(setting: Setting, factor: float) -> Bound:
@@ -197,8 +197,8 @@ def _proposition_3(scope: places.Scope) -> Check:
             right.source,
         )
 
-    settings = places.around(
-        (trials.sums("x + y, Gaussian"),), scope.deltas, operator=True
+    settings = setup.around(
+        (trials.sums("x + y, Gaussian"),), inputs.deltas, operator=True
     )
     return Check(
         printed=Form(tail(1.0), settings),
@@ -213,7 +213,7 @@ def _proposition_3(scope: places.Scope) -> Check:
 
 def _after_proposition_3() -> Check:
     settings, trial = (
-        places.clipped(16, 32, 64, 128, 256, 512),
+        setup.clipped(16, 32, 64, 128, 256, 512),
         trials.clipped_deviation,
     )
     deviation, wrong = (
@@ -286,21 +286,21 @@ def _lemma_2_diagonal() -> Check:
     )
 
 
-def _lemma_3(scope: places.Scope) -> Check:
+def _lemma_3(inputs: setup.Inputs) -> Check:
     n = 12
     z = np.full(n, n**-0.5)
     drawn = tuple(
-        places.with_form(
-            places.inner_products(n, 16, norm),
+        setup.with_form(
+            setup.inner_products(n, 16, norm),
             np.outer(z, z),
             math.log(4 / delta),
             delta,
         )
         for norm in (0.0, 10.0)
-        for delta in scope.deltas
+        for delta in inputs.deltas
     )
-    shape = places.form_shape(
-        lambda n: n["dim"] + (n["mean_norm"] / places.KAPPA) ** 2, lambda n: 1.0
+    shape = setup.form_shape(
+        lambda n: n["dim"] + (n["mean_norm"] / setup.KAPPA) ** 2, lambda n: 1.0
     )
 
     @parametrized(Exact)
@@ -331,9 +331,9 @@ def _lemma_3(scope: places.Scope) -> Check:
         size=(0.0, 10.0),
         tau=taus,
     )
-    tenth = Calibrated(trials.form_error, shape, 0.0, places.PROVED / 10)
+    tenth = Calibrated(trials.form_error, shape, 0.0, setup.PROVED / 10)
     return Check(
-        printed=Form(Calibrated(trials.form_error, shape, 0.0, places.PROVED), drawn),
+        printed=Form(Calibrated(trials.form_error, shape, 0.0, setup.PROVED), drawn),
         corrected=Form(probability(), settings),
         controls=(
             Control("a tenth of the constant", tenth, drawn, "wrong factor"),

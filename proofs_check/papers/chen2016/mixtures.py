@@ -12,7 +12,7 @@ from jaxkern import features, kernels, plan
 from jaxkern.bounds import Bound
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Inequality, Setting, Tail
-from proofs_check.papers.chen2016 import places
+from proofs_check.papers.chen2016 import setup
 from proofs_check.papers.shared import at_most_one, parametrized, real
 
 LEVELS = (0.1, 0.5, 1.0, 2.0, 5.0, 20.0)
@@ -88,7 +88,7 @@ def _convex_order() -> Check:
             for y, z in ((Y, limit), (20 * Y, 20 * limit))
         ]
         ratios = [left / right for left, right in pairs]
-        return places.all_at_most_one(ratios, "jaxkern, Theorem M of chen2016")
+        return setup.all_at_most_one(ratios, "jaxkern, Theorem M of chen2016")
 
     settings = tuple(
         Setting(f"{name}, r={r:g}", {"kernel": name}, {"r": r})

@@ -16,7 +16,7 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers import flops
 from proofs_check.papers.chen2016 import trials
-from proofs_check.papers.chen2016.places import (
+from proofs_check.papers.chen2016.setup import (
     DELTA,
     all_at_most_one,
     all_distances,

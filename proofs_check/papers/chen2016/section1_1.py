@@ -24,28 +24,28 @@ from proofs_check.claim import (
     Tail,
 )
 from proofs_check.papers.chen2016 import laws, trials
-from proofs_check.papers.chen2016.places import DELTA, PointSet, Scope, ball, fewest
+from proofs_check.papers.chen2016.setup import DELTA, Inputs, PointSet, ball, fewest
 from proofs_check.papers.shared import as_residual, at_most_one, bound_of, parametrized
 
 
-def _shifted_features(scope: Scope) -> Check:
+def _shifted_features(inputs: Inputs) -> Check:
     residual = parametrized(Identity)(laws.shifted_mean)
     gamma = residual(drawn=controls.gamma_for_lengthscale)
     return Check(
-        printed=Form(residual(factor=1 / math.sqrt(2)), scope.pairs),
-        corrected=Form(residual(), scope.pairs),
+        printed=Form(residual(factor=1 / math.sqrt(2)), inputs.pairs),
+        corrected=Form(residual(), inputs.pairs),
         controls=(
             Control(
-                "no random shift", residual(shifted=False), scope.pairs, "wrong law"
+                "no random shift", residual(shifted=False), inputs.pairs, "wrong law"
             ),
             Control(
-                "gamma for the lengthscale", gamma, scope.pairs, "swapped constants"
+                "gamma for the lengthscale", gamma, inputs.pairs, "swapped constants"
             ),
         ),
     )
 
 
-def _all_points(scope: Scope) -> Check:
+def _all_points(inputs: Inputs) -> Check:
     bound = bound_of(fourier.kernel_values, num_frequencies="t", num_points="n")
 
     def shape(setting: Setting) -> Bound:
@@ -60,7 +60,7 @@ def _all_points(scope: Scope) -> Check:
     def of(sets: Sequence[PointSet]) -> tuple[Setting, ...]:
         settings = []
         for name, n, arrays in sets:
-            for delta in scope.deltas:
+            for delta in inputs.deltas:
                 t = math.ceil(2 / 0.3**2 * math.log(n * (n - 1) / delta) + 1e-9)
                 numbers = {"eps": 0.3, "t": float(t), "n": float(n), "delta": delta}
                 settings.append(
@@ -71,11 +71,11 @@ def _all_points(scope: Scope) -> Check:
         return tuple(settings)
 
     settings = of(
-        scope.point_sets[-2:]
+        inputs.point_sets[-2:]
     )  # not the points that shrink, whose kernel values are all 1
     # Not on a table, whose rows may be so close that no number of frequencies is too small.
     few = controls.changed(
-        of(Scope().point_sets)[-1:],
+        of(Inputs().point_sets)[-1:],
         "a sixteenth of the frequencies",
         shapes={"part": 16},
     )
@@ -101,7 +101,7 @@ def _differences(dim: int, diameter: float) -> dict[str, jax.Array]:
     return ball(directions, diameter * np.linspace(1 / 32, 1, 32))
 
 
-def _additive_ball(scope: Scope) -> Check:
+def _additive_ball(inputs: Inputs) -> Check:
     def shape(setting: Setting) -> Bound:
         s = setting.numbers
         value = math.sqrt(s["d"] * math.log(s["M"] / s["delta"]) / s["t"])
@@ -129,11 +129,11 @@ def _additive_ball(scope: Scope) -> Check:
         )
 
     asked = tuple(
-        over(1, size, delta, 100) for size in (1.0, 5.0) for delta in scope.deltas
+        over(1, size, delta, 100) for size in (1.0, 5.0) for delta in inputs.deltas
     )
     corrected = []
     for dim, diameter in ((1, 5.0), (2, 3.0)):
-        for delta in scope.deltas:
+        for delta in inputs.deltas:
             options = {
                 "eps": 0.3,
                 "dim": dim,
@@ -161,7 +161,7 @@ def _additive_ball(scope: Scope) -> Check:
     )
 
 
-def _variance(scope: Scope) -> Check:
+def _variance(inputs: Inputs) -> Check:
     def holds(distance: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             paired, shifted = laws.variances(key, setting, distance=distance)
@@ -172,9 +172,9 @@ def _variance(scope: Scope) -> Check:
         return Inequality(both)
 
     # A table may have no close rows.
-    close = tuple(s for s in scope.pairs if s.numbers["K"] > 0.5) or Scope().pairs[:2]
+    close = tuple(s for s in inputs.pairs if s.numbers["K"] > 0.5) or Inputs().pairs[:2]
     return Check(
-        printed=Form(holds(distance=False), scope.pairs),
+        printed=Form(holds(distance=False), inputs.pairs),
         controls=(
             Control(
                 "the squared distances of close points",
@@ -186,7 +186,7 @@ def _variance(scope: Scope) -> Check:
     )
 
 
-def _both_variances(scope: Scope) -> Check:
+def _both_variances(inputs: Inputs) -> Check:
     def residual(closed: Callable[[float], tuple[float, float]]) -> Identity:
         def relative(key: jax.Array, setting: Setting) -> np.ndarray:
             K = setting.numbers["K"]
@@ -203,10 +203,10 @@ def _both_variances(scope: Scope) -> Check:
 
     swapped = residual(lambda K: both(K)[::-1])
     return Check(
-        corrected=Form(residual(both), scope.pairs),
+        corrected=Form(residual(both), inputs.pairs),
         controls=(
             Control(
-                "the two maps exchanged", swapped, scope.pairs, "swapped constants"
+                "the two maps exchanged", swapped, inputs.pairs, "swapped constants"
             ),
         ),
     )

@@ -14,11 +14,11 @@ from jaxkern.gram import gram
 from jaxkern.linalg import HIGHEST
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
-from proofs_check.papers.chen2016 import places, trials
+from proofs_check.papers.chen2016 import setup, trials
 from proofs_check.papers.shared import as_residual, bound_of, real
 
 
-def _unit_vectors(scope: places.Scope) -> Check:
+def _unit_vectors(inputs: setup.Inputs) -> Check:
     def residual(shifted: bool) -> Identity:
         def relations(key: jax.Array, setting: Setting) -> np.ndarray:
             kernel, pair, K = (
@@ -45,12 +45,12 @@ def _unit_vectors(scope: places.Scope) -> Check:
         return Identity(relations)
 
     return Check(
-        printed=Form(residual(shifted=False), scope.pairs),
+        printed=Form(residual(shifted=False), inputs.pairs),
         controls=(
             Control(
                 "shifted features",
                 residual(shifted=True),
-                scope.pairs,
+                inputs.pairs,
                 "wrong operator",
             ),
         ),
@@ -67,17 +67,17 @@ def _gram_error() -> Check:
             Z = np.asarray(phi(X), float)
             E = np.asarray(gram(kernel, X), float) - Z @ Z.T
             images = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
-            right = share / 2 * np.sum(np.abs(places.all_distances(X) ** 2 - images))
+            right = share / 2 * np.sum(np.abs(setup.all_distances(X) ** 2 - images))
             norms = (
                 np.sum(np.abs(E)),
                 np.max(np.sum(np.abs(E), axis=0)),
                 np.sum(np.abs(np.linalg.eigvalsh(E))),
             )
-            return places.all_at_most_one(norms / right, "chen2016, Section 1.2")
+            return setup.all_at_most_one(norms / right, "chen2016, Section 1.2")
 
         return Inequality(both)
 
-    settings = (Setting("12 points", places.cloud(12)),)
+    settings = (Setting("12 points", setup.cloud(12)),)
     return Check(
         printed=Form(holds(1.0), settings),
         controls=(
@@ -86,18 +86,18 @@ def _gram_error() -> Check:
     )
 
 
-def _minimum_distance(scope: places.Scope) -> Check:
+def _minimum_distance(inputs: setup.Inputs) -> Check:
     angles = np.arange(24) * 2 * math.pi / 24
     curve = 0.5 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     training = np.concatenate(
         [[[0.0, 0.0]], 0.45 * np.random.default_rng(2).uniform(-0.7, 0.7, (7, 2))]
     )
-    population = places.pairs_by_difference(training[:, None] - curve[None])
+    population = setup.pairs_by_difference(training[:, None] - curve[None])
     unit_disc = functools.partial(fourier.ball, dim=2, diameter=1.0)
     settings = []
-    for delta in scope.deltas:
+    for delta in inputs.deltas:
         tau = math.log(6 / delta)
-        t = places.fewest(functools.partial(unit_disc, eps=0.3, tau=tau), delta)
+        t = setup.fewest(functools.partial(unit_disc, eps=0.3, tau=tau), delta)
         numbers = {"eps": 0.3, "t": float(t), "tau": tau}
         settings.append(
             Setting(

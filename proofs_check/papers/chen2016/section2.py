@@ -26,29 +26,29 @@ from proofs_check.claim import (
     Inequality,
     Setting,
 )
-from proofs_check.papers.chen2016 import laws, places, trials
+from proofs_check.papers.chen2016 import laws, setup, trials
 from proofs_check.papers.shared import LOG2, claimed, grid, parametrized
 
 
-def _lemma_2_1(scope: places.Scope) -> Check:
+def _lemma_2_1(inputs: setup.Inputs) -> Check:
     residual = parametrized(Identity)(laws.paired_mean)
     gamma = residual(drawn=controls.gamma_for_lengthscale)
     return Check(
-        printed=Form(residual(), scope.pairs),
+        printed=Form(residual(), inputs.pairs),
         controls=(
             Control(
                 "frequencies one per cent longer",
                 residual(scale=1.01),
-                scope.pairs,
+                inputs.pairs,
                 "wrong factor",
             ),
             Control(
-                "gamma for the lengthscale", gamma, scope.pairs, "swapped constants"
+                "gamma for the lengthscale", gamma, inputs.pairs, "swapped constants"
             ),
             Control(
                 "without 1/sqrt(t)",
                 residual(normalised=False),
-                scope.pairs,
+                inputs.pairs,
                 "missing normalisation",
             ),
         ),
@@ -76,7 +76,7 @@ def _lemma_2_1_proof() -> Check:
     )
 
 
-def _corollary_2_1(scope: places.Scope) -> Check:
+def _corollary_2_1(inputs: setup.Inputs) -> Check:
     def moment(setting: Setting) -> float:
         """Exact: cos<w, x - y> has the variance (1 + K^4) / 2 - K^2."""
         return (1 - setting.numbers["K"] ** 2) ** 2 / 2 / setting.shapes["rows"]
@@ -91,7 +91,7 @@ def _corollary_2_1(scope: places.Scope) -> Check:
     # As many frequencies as show one per cent of the lengthscale.
     pairs = tuple(
         dataclasses.replace(s, name=f"{s.name}, t=256", shapes={"rows": 256})
-        for s in scope.pairs
+        for s in inputs.pairs
     )
     # At the distance 1; at 0.3 it moves the mean by less than is allowed for rounding in float32.
     farther = controls.changed(
@@ -117,7 +117,7 @@ def _corollary_2_1(scope: places.Scope) -> Check:
     )
 
 
-def _log_outside(n: places.Numbers) -> float:
+def _log_outside(n: setup.Numbers) -> float:
     """Return the log of the chance of |Khat - K| > eps for a Gaussian pair at distance r."""
     mu = -math.expm1(-(n["r"] ** 2) / 2)  # K - Khat = mu (Dhat^2 / D^2 - 1)
     return laws.log_outside(n["r"], int(n["t"]), 1 - n["eps"] / mu, 1 + n["eps"] / mu)
@@ -133,7 +133,7 @@ def _additive(
     chances.
     """
     n, t = setting.numbers, setting.numbers["t"]
-    log_claimed = places.log_failure(
+    log_claimed = setup.log_failure(
         setting, bounds(eps=n["eps"], num_frequencies=times * t)
     )
     if "r" not in n:
@@ -170,18 +170,18 @@ def _gaussian(
     def at(*, distance: float, **options: float) -> Bound:
         return bound(**options)
 
-    return places.pair_settings(at, distances, (0.1, 0.3), deltas)
+    return setup.pair_settings(at, distances, (0.1, 0.3), deltas)
 
 
-def _corollary_2_2(scope: places.Scope) -> Check:
+def _corollary_2_2(inputs: setup.Inputs) -> Check:
     printed = functools.partial(fourier.kernel_value, as_printed=True)
-    distances = scope.distances((3.0, 10.0), 0.5, 12.0)
-    settings = _gaussian(fourier.kernel_value, distances, scope.deltas)
-    half = _gaussian(fourier.kernel_value, (3.0,), scope.deltas)
+    distances = inputs.distances((3.0, 10.0), 0.5, 12.0)
+    settings = _gaussian(fourier.kernel_value, distances, inputs.deltas)
+    half = _gaussian(fourier.kernel_value, (3.0,), inputs.deltas)
     return Check(
         printed=Form(
             _additive(lambda **n: [printed(**n)]),
-            _gaussian(printed, distances, scope.deltas),
+            _gaussian(printed, distances, inputs.deltas),
         ),
         corrected=Form(_additive(_corrected), (*_signs(3.0), *settings)),
         controls=(
@@ -195,14 +195,14 @@ def _corollary_2_2(scope: places.Scope) -> Check:
     )
 
 
-def _corollary_2_2_rare(scope: places.Scope) -> Check:
+def _corollary_2_2_rare(inputs: setup.Inputs) -> Check:
     printed = functools.partial(fourier.kernel_value, as_printed=True)
     tiny = _gaussian(printed, (3.0,), [math.exp(-log) for log in (10, 20)])
     deep = _signs(600.0)
     more = _additive(_corrected, times=1.01)
     return Check(
         printed=Form(_additive(lambda **n: [printed(**n)]), tiny),
-        corrected=Form(_additive(_corrected), (*_signs(*scope.logs), *deep)),
+        corrected=Form(_additive(_corrected), (*_signs(*inputs.logs), *deep)),
         controls=(
             Control(
                 "a hundredth more frequencies than there are",
@@ -226,7 +226,7 @@ def _of_distance(
     )
 
 
-def _kernel_values_given(scope: places.Scope) -> Check:
+def _kernel_values_given(inputs: setup.Inputs) -> Check:
     @parametrized(Exact)
     def statement(
         setting: Setting, times: float = 1.0, **limits: float
@@ -237,10 +237,10 @@ def _kernel_values_given(scope: places.Scope) -> Check:
         )
         return _log_outside(n), claimed(right, setting)
 
-    distances, middle = scope.distances((0.3, 1.0, 2.5), 0.02, 12.0), (1.0,)
-    deltas = (1e-2, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4)
+    distances, middle = inputs.distances((0.3, 1.0, 2.5), 0.02, 12.0), (1.0,)
+    deltas = (1e-2, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
     settings, few = (
-        places.pair_settings(_of_distance, r, (0.03, 0.1), deltas)
+        setup.pair_settings(_of_distance, r, (0.03, 0.1), deltas)
         for r in (distances, middle)
     )
     return Check(
@@ -259,27 +259,27 @@ def _kernel_values_given(scope: places.Scope) -> Check:
     )
 
 
-def _lemma_2_2(scope: places.Scope) -> Check:
-    def inverse(n: places.Numbers) -> tuple[float, float]:
+def _lemma_2_2(inputs: setup.Inputs) -> Check:
+    def inverse(n: setup.Numbers) -> tuple[float, float]:
         return (1 + n["eps"]) ** -2, (1 - n["eps"]) ** -2
 
     bound = fourier.far_distance
     printed = functools.partial(bound, as_printed=True)
-    distances = scope.distances((1.0, 2.0, 6.0), 1.0, 12.0)
+    distances = inputs.distances((1.0, 2.0, 6.0), 1.0, 12.0)
     # At distance 1 the exponent is a twentieth of the true one.
-    whole = places.pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,))
+    whole = setup.pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,))
     fewer = tuple(
         Setting(
             f"{s.name} over 24", None, {**s.numbers, "t": float(s.numbers["t"] // 24)}
         )
         for s in whole
     )
-    control = places.pair_tail(bound, places.relative, times=24)
-    few = places.pair_settings(printed, distances, (0.09,), scope.deltas)
-    settings = places.pair_settings(bound, distances, (0.1, 0.3), scope.deltas)
+    control = setup.pair_tail(bound, setup.relative, times=24)
+    few = setup.pair_settings(printed, distances, (0.09,), inputs.deltas)
+    settings = setup.pair_settings(bound, distances, (0.1, 0.3), inputs.deltas)
     return Check(
-        printed=Form(places.pair_tail(printed, inverse), few),
-        corrected=Form(places.pair_tail(bound, places.relative), settings),
+        printed=Form(setup.pair_tail(printed, inverse), few),
+        corrected=Form(setup.pair_tail(bound, setup.relative), settings),
         controls=(Control("one of 24 frequencies", control, fewer, "wrong factor"),),
     )
 
@@ -291,7 +291,7 @@ def _lemma_2_2_proof() -> Check:
         eps = setting.numbers["eps"]
         squared = -2 * np.expm1(-(np.linspace(nearest, 6, 100) ** 2) / 2)
         ratios = np.sqrt([squared / (squared + sign * eps / 2) for sign in (1, -1)])
-        return places.all_at_most_one(
+        return setup.all_at_most_one(
             np.abs(ratios - 1).ravel() / eps, "chen2016, Lemma 2.2"
         )
 

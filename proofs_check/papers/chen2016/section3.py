@@ -30,7 +30,7 @@ from proofs_check.claim import (
     Tail,
 )
 from proofs_check.papers import shared
-from proofs_check.papers.chen2016 import places, trials
+from proofs_check.papers.chen2016 import setup, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside
 from proofs_check.papers.shared import (
     LOG2,
@@ -56,10 +56,10 @@ def _display_before_2() -> Check:
             (float(1 - share * x**2), always(ratio, source))
             for ratio, x in zip(ratios, r, strict=True)
         ]
-        return [*lower, *places.all_at_most_one(ratios, source)]
+        return [*lower, *setup.all_at_most_one(ratios, source)]
 
     def library(r: np.ndarray) -> np.ndarray:
-        return places.distances_of(r) ** 2
+        return setup.distances_of(r) ** 2
 
     settings = (Setting("lengths from .05 to 1"),)
     return Check(
@@ -84,14 +84,14 @@ def _eq2() -> Check:
     def holds(
         setting: Setting,
         lower: Callable[..., Bound],
-        distances: Callable[[np.ndarray], np.ndarray] = places.distances_of,
+        distances: Callable[[np.ndarray], np.ndarray] = setup.distances_of,
     ) -> list[Any]:
         r = np.asarray(setting.data)
         D = distances(r)
         lowers = [
-            places.above(d, lower(distance=float(x))) for d, x in zip(D, r, strict=True)
+            setup.above(d, lower(distance=float(x))) for d, x in zip(D, r, strict=True)
         ]
-        return lowers + places.all_at_most_one(D / r, "chen2016, (2), right")
+        return lowers + setup.all_at_most_one(D / r, "chen2016, (2), right")
 
     settings = (
         Setting(
@@ -124,9 +124,9 @@ def _eq3() -> Check:
     def holds(lower: Callable[..., Bound]) -> list[Any]:
         eps = np.repeat(np.geomspace(1e-3, 0.99, 40), 10)
         r = 2 * np.sqrt(eps) * np.tile(np.linspace(0.1, 1 - 1e-9, 10), 40)
-        D = places.distances_of(r)
+        D = setup.distances_of(r)
         return [
-            places.above(d**2, lower(eps=float(e), distance=float(x)))
+            setup.above(d**2, lower(eps=float(e), distance=float(x)))
             for d, e, x in zip(D, eps, r, strict=True)
         ]
 
@@ -215,7 +215,7 @@ def taylor_sides(
 
     ratios = (
         np.asarray(_feature_distances(W, real(r)), float) ** 2
-        / places.distances_of(r) ** 2
+        / setup.distances_of(r) ** 2
     )
     sides = []
     for ratio, w, distance in zip(ratios, np.asarray(W, float), r, strict=True):
@@ -227,7 +227,7 @@ def taylor_sides(
             second_moment=second, fourth_moment=fourth_moment, distance=distance
         )
         sides += [
-            places.below(ratio, upper),
+            setup.below(ratio, upper),
             (
                 lower.value / second,
                 Bound(ratio / second, 1.0, lower.valid, lower.source),
@@ -313,15 +313,15 @@ def _chi_square() -> Check:
 
 
 def _mean_of_squares(bound: Callable[..., Bound], times: float = 1.0) -> Exact:
-    return places.chi_square_tail(lambda **options: [bound(**options)], times, power=1)
+    return setup.chi_square_tail(lambda **options: [bound(**options)], times, power=1)
 
 
 def _squares(bound: Callable[..., Bound], *logs: float) -> tuple[Setting, ...]:
-    return places.tiny(bound, (0.1, 0.5, 0.9), logs)
+    return setup.tiny(bound, (0.1, 0.5, 0.9), logs)
 
 
-def _lemma_3_2(scope: places.Scope, tiny: bool = False) -> Check:
-    logs = scope.logs if tiny else [-math.log(delta) for delta in scope.deltas]
+def _lemma_3_2(inputs: setup.Inputs, tiny: bool = False) -> Check:
+    logs = inputs.logs if tiny else [-math.log(delta) for delta in inputs.deltas]
     bound = fourier.chi_square_mean
     printed = functools.partial(bound, as_printed=True)
     deep = _squares(bound, 600.0 if tiny else logs[0])
@@ -339,8 +339,8 @@ def _lemma_3_2(scope: places.Scope, tiny: bool = False) -> Check:
     )
 
 
-def _lemma_3_2_rare(scope: places.Scope) -> Check:
-    return _lemma_3_2(scope, tiny=True)
+def _lemma_3_2_rare(inputs: setup.Inputs) -> Check:
+    return _lemma_3_2(inputs, tiny=True)
 
 
 def _lemma_3_2_proof() -> Check:

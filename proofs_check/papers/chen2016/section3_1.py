@@ -26,7 +26,7 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.papers.chen2016 import laws, places, trials
+from proofs_check.papers.chen2016 import laws, setup, trials
 from proofs_check.papers.shared import as_residual, grid, listed, parametrized, real
 
 
@@ -65,7 +65,7 @@ def _norms() -> Check:
 
 
 def _lemma_3_4() -> Check:
-    differences = places.differences_of(
+    differences = setup.differences_of(
         np.random.default_rng(7).standard_normal((10, 4))
     )
     differences /= np.max(np.linalg.norm(differences, axis=1))
@@ -89,7 +89,7 @@ def _lemma_3_4() -> Check:
         above = norm / np.sqrt(1 - (scale * r) ** 2 / 4) - norm
         below = norm - np.sqrt(np.maximum(norm**2 - (scale * r) ** 2 / 12 * fourth, 0))
         ratios = np.abs(np.sqrt(images) - norm) / (share * np.maximum(above, below))
-        return places.all_at_most_one(ratios.ravel(), "chen2016, (4)")
+        return setup.all_at_most_one(ratios.ravel(), "chen2016, (4)")
 
     sizes = [(t, scale) for t in (1, 20) for scale in (0.01, 0.1, 0.64)]
     settings = listed("t={t}, lambda={scale:g}", "t scale", sizes, shapes="t")
@@ -109,7 +109,7 @@ def _lemma_3_4() -> Check:
     )
 
 
-def _theorem_3_1(scope: places.Scope) -> Check:
+def _theorem_3_1(inputs: setup.Inputs) -> Check:
     def orthogonal(setting: Setting) -> tuple[float, float]:
         """The chance of success; on a line, where all ratios tend to one chi2_t / t whatever n is, that of failure."""
         n, eps, t = (setting.numbers[k] for k in ("n", "eps", "t"))
@@ -122,7 +122,7 @@ def _theorem_3_1(scope: places.Scope) -> Check:
 
     def sized(c: float) -> tuple[Setting, ...]:
         settings = []
-        for n in (1e2, 1e3, 1e4, 1e6) if scope.full else (1e2, 1e3):
+        for n in (1e2, 1e3, 1e4, 1e6) if inputs.full else (1e2, 1e3):
             for eps in (0.05, 0.2, 0.5, n**-0.5):
                 t = math.floor(c * math.log(n) / eps**2)
                 name = f"{n:g} points in {n / 2:g} dimensions, eps={eps:g}, t={t}"
@@ -210,7 +210,7 @@ def small_copies() -> Check:
             r = np.linalg.norm(X[first] - X[second], axis=1)
             scale = 2 * math.sqrt(slack) / np.max(r)
             small, kernel = real(scale * X), kernels.Gaussian(1.0)
-            D = places.all_distances(small)[first, second]
+            D = setup.all_distances(small)[first, second]
             values, vectors = np.linalg.eigh(np.asarray(gram(kernel, small), float))
             phi = features.paired_fourier(
                 key, kernel, X.shape[1], num_frequencies=50, dtype=small.dtype
@@ -225,10 +225,10 @@ def small_copies() -> Check:
                     float(np.max(1 - images / D)),
                 )
                 ratios = images / (scale * r)
-                sides += places.all_at_most_one(
+                sides += setup.all_at_most_one(
                     ratios / (1 + eps_up), "jaxkern, small copies"
                 )
-                sides += places.all_at_most_one(
+                sides += setup.all_at_most_one(
                     (1 - eps_down) * lower / ratios, "jaxkern, small copies"
                 )
             return sides

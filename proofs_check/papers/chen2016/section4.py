@@ -23,7 +23,7 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.papers.chen2016 import places, trials
+from proofs_check.papers.chen2016 import setup, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside, log_mgf, nodes
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import (
@@ -46,7 +46,7 @@ def _lemma_4_1() -> Check:
         slopes: Callable[[float], Sequence[float]],
     ) -> list[Any]:
         r = setting.numbers["r"]
-        return [places.below(log_mgf(s, r), bound(s=s, distance=r)) for s in slopes(r)]
+        return [setup.below(log_mgf(s, r), bound(s=s, distance=r)) for s in slopes(r)]
 
     def printed_slopes(r: float) -> list[float]:
         return [y / r**2 for y in (0.05, 0.2, 0.4, 0.499)]
@@ -140,7 +140,7 @@ def _eq5() -> Check:
         bound = fourier.sub_exponential(
             eps=eps, mean=1.0, p=share * p, q=share * q, num_frequencies=t
         )
-        return chi_square_outside(t, 1 - eps, 1 + eps), places.log_failure(
+        return chi_square_outside(t, 1 - eps, 1 + eps), setup.log_failure(
             setting, [bound]
         )
 
@@ -169,26 +169,26 @@ def _eq5() -> Check:
     )
 
 
-def _lemma_4_2(scope: places.Scope) -> Check:
+def _lemma_4_2(inputs: setup.Inputs) -> Check:
     bound = fourier.near_distance
     printed = functools.partial(bound, as_printed=True)
     errors, r = (0.1, 0.3), (1e-3, 0.3, 1.0)
-    near = places.pair_settings(
-        printed, scope.distances(r, 1e-6, 1.0), errors, scope.deltas
+    near = setup.pair_settings(
+        printed, inputs.distances(r, 1e-6, 1.0), errors, inputs.deltas
     )
-    settings = places.pair_settings(
-        bound, scope.distances(r, 1e-6, 12.0), errors, scope.deltas
+    settings = setup.pair_settings(
+        bound, inputs.distances(r, 1e-6, 12.0), errors, inputs.deltas
     )
-    half = places.pair_tail(bound, places.relative, times=2)
-    nearest = places.pair_settings(bound, r[:2], errors, scope.deltas)
+    half = setup.pair_tail(bound, setup.relative, times=2)
+    nearest = setup.pair_settings(bound, r[:2], errors, inputs.deltas)
     return Check(
-        printed=Form(places.pair_tail(printed, places.relative), near),
-        corrected=Form(places.pair_tail(bound, places.relative), settings),
+        printed=Form(setup.pair_tail(printed, setup.relative), near),
+        corrected=Form(setup.pair_tail(bound, setup.relative), settings),
         controls=(Control("half of the frequencies", half, nearest, "wrong factor"),),
     )
 
 
-def _lemma_4_2_rare(scope: places.Scope) -> Check:
+def _lemma_4_2_rare(inputs: setup.Inputs) -> Check:
     near, eps = (
         functools.partial(fourier.near_distance, distance=1e-4),
         (0.001, 0.1, 0.5),
@@ -200,14 +200,14 @@ def _lemma_4_2_rare(scope: places.Scope) -> Check:
         pairs = (fourier.relative_distances, fourier.relative_distances_closed_form)
         return [near(**options), *(bound(num_points=2, **options) for bound in pairs)]
 
-    deep = places.tiny(near, eps, (600.0,))
-    more = places.chi_square_tail(all_of_them, 1.01)
-    one = places.chi_square_tail(lambda **options: [printed(**options)])
+    deep = setup.tiny(near, eps, (600.0,))
+    more = setup.chi_square_tail(all_of_them, 1.01)
+    one = setup.chi_square_tail(lambda **options: [printed(**options)])
     return Check(
-        printed=Form(one, places.tiny(printed, eps, scope.logs)),
+        printed=Form(one, setup.tiny(printed, eps, inputs.logs)),
         corrected=Form(
-            places.chi_square_tail(all_of_them),
-            (*places.tiny(near, eps, scope.logs), *deep),
+            setup.chi_square_tail(all_of_them),
+            (*setup.tiny(near, eps, inputs.logs), *deep),
         ),
         controls=(
             Control(
@@ -225,7 +225,7 @@ def _lemma_4_2_mean() -> Check:
     def residual(setting: Setting, factor: float) -> np.ndarray:
         r = setting.numbers["r"]
         w, weights = nodes()
-        squared = float(places.distances_of(np.array([r]))[0]) ** 2
+        squared = float(setup.distances_of(np.array([r]))[0]) ** 2
         return as_residual(
             [weights @ (2 * np.sin(r * w / 2) ** 2) / (factor * squared) - 1]
         )
@@ -249,7 +249,7 @@ def _lemma_4_2_proof() -> Check:
     sizes = ((400.0, 0.5, 1e-4), (1000.0, 0.5, 1e-4), (20_000.0, 0.2, 1e-4))
     settings = listed("t={t:g}, eps={eps:g}, |Delta| to 0", "t eps r", sizes)
     squares = statement(lambda eps, t: t * eps**2 / 4)
-    corrected = places.chi_square_tail(
+    corrected = setup.chi_square_tail(
         lambda **options: [fourier.chi_square_mean(**options)], power=1
     )
     return Check(
@@ -271,7 +271,7 @@ def _lemma_4_2_proof() -> Check:
 
 def all_pairs_settings(
     bound: Callable[..., Bound],
-    sets: Sequence[places.PointSet],
+    sets: Sequence[setup.PointSet],
     deltas: tuple[float, ...],
     eps: float,
 ) -> tuple[Setting, ...]:
@@ -279,7 +279,7 @@ def all_pairs_settings(
     settings = []
     for name, n, arrays in sets:
         for delta in deltas:
-            t = places.fewest(functools.partial(bound, eps=eps, num_points=n), delta)
+            t = setup.fewest(functools.partial(bound, eps=eps, num_points=n), delta)
             numbers = {"eps": eps, "t": float(t), "n": float(n)}
             settings.append(
                 Setting(
@@ -293,7 +293,7 @@ def all_pairs_settings(
 
 
 def fewer_frequencies(
-    bound: places.OfSetting, setting: Setting, data: Population | None
+    bound: setup.OfSetting, setting: Setting, data: Population | None
 ) -> Control:
     """Return the control of a bound for all pairs; the distances of a table may be too large for a half to show."""
     name, part = (
@@ -307,11 +307,11 @@ def fewer_frequencies(
     )
 
 
-def _theorem_4_1(scope: places.Scope) -> Check:
+def _theorem_4_1(inputs: setup.Inputs) -> Check:
     bound = bound_of(fourier.relative_distances, num_frequencies="t", num_points="n")
     tail = Tail(trials.largest_error, bound)
     settings = all_pairs_settings(
-        fourier.relative_distances, scope.point_sets, scope.deltas, 0.25
+        fourier.relative_distances, inputs.point_sets, inputs.deltas, 0.25
     )
 
     def shape(setting: Setting) -> Bound:
@@ -330,7 +330,7 @@ def _theorem_4_1(scope: places.Scope) -> Check:
         ),
         corrected=Form(tail, settings),
         controls=(
-            fewer_frequencies(bound, settings[0], scope.data),
+            fewer_frequencies(bound, settings[0], inputs.data),
             controls.part_of(0.78, tail, settings),
         ),
     )

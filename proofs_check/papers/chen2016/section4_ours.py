@@ -19,7 +19,7 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.engine import tilting
 from proofs_check.papers import shared
-from proofs_check.papers.chen2016 import laws, places, trials
+from proofs_check.papers.chen2016 import laws, setup, trials
 from proofs_check.papers.chen2016.laws import chi_square_stop_loss, log_mgf, stop_loss
 from proofs_check.papers.chen2016.section4 import all_pairs_settings, fewer_frequencies
 from proofs_check.papers.shared import (
@@ -37,7 +37,7 @@ EDGES = np.append(0.0, 2.0 ** (np.arange(-16, 9) / 2))
 """Lower edges of the bins in which pairs are counted, by their squared distance."""
 
 
-def _convex_order(scope: places.Scope) -> Check:
+def _convex_order(inputs: setup.Inputs) -> Check:
     @parametrized(Inequality)
     def holds(setting: Setting, degrees: int) -> list[Any]:
         r = setting.numbers["r"]
@@ -47,9 +47,9 @@ def _convex_order(scope: places.Scope) -> Check:
             for c in LEVELS
             if c < most
         ]
-        return places.all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
+        return setup.all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
 
-    distances = scope.distances((0.05, 0.3, 1.0, 2.0, 3.5, 8.0), 0.02, 12.0)
+    distances = inputs.distances((0.05, 0.3, 1.0, 2.0, 3.5, 8.0), 0.02, 12.0)
     settings = shared.grid("r={r:g}", r=distances)
     small = shared.grid("r={r:g}", r=(0.05, 0.3))
     return Check(
@@ -137,7 +137,7 @@ def _pair_law() -> Check:
     )
 
 
-def _relative_distances_pair(scope: places.Scope) -> Check:
+def _relative_distances_pair(inputs: setup.Inputs) -> Check:
     def bound(*, distance: float, eps: float, num_frequencies: float) -> Bound:
         return fourier.relative_distances_sharp(
             eps=eps, num_frequencies=num_frequencies, num_points=2
@@ -149,40 +149,40 @@ def _relative_distances_pair(scope: places.Scope) -> Check:
 
     errors, deltas = (
         (0.1, 0.3),
-        (1e-2, 1e-3, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4),
+        (1e-2, 1e-3, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4),
     )
-    distances = scope.distances((1e-3, 0.5, 1.0, 3.0), 1e-6, 12.0)
+    distances = inputs.distances((1e-3, 0.5, 1.0, 3.0), 1e-6, 12.0)
     settings, near = (
-        places.pair_settings(bound, r, errors, deltas) for r in (distances, (1e-3,))
+        setup.pair_settings(bound, r, errors, deltas) for r in (distances, (1e-3,))
     )
-    wrong = places.pair_tail(third, places.relative)
+    wrong = setup.pair_tail(third, setup.relative)
     return Check(
-        corrected=Form(places.pair_tail(bound, places.relative), settings),
+        corrected=Form(setup.pair_tail(bound, setup.relative), settings),
         controls=(Control("a third of the probability", wrong, near, "wrong factor"),),
     )
 
 
-def _relative_distances(scope: places.Scope) -> Check:
+def _relative_distances(inputs: setup.Inputs) -> Check:
     sharp = fourier.relative_distances_sharp
     bound = bound_of(sharp, num_frequencies="t", num_points="n")
     # The bound is within a factor 3 of the truth for n points: few trials tell the two apart only where delta is large.
-    errors = (0.2, 0.4) if scope.full else (0.2,)
+    errors = (0.2, 0.4) if inputs.full else (0.2,)
     settings = tuple(
         s
         for eps in errors
-        for s in all_pairs_settings(sharp, scope.point_sets, (0.5,), eps)
+        for s in all_pairs_settings(sharp, inputs.point_sets, (0.5,), eps)
     )
     tail = Tail(trials.largest_error, bound)
     return Check(
         corrected=Form(tail, settings),
         controls=(
-            fewer_frequencies(bound, settings[0], scope.data),
+            fewer_frequencies(bound, settings[0], inputs.data),
             controls.part_of(0.77, tail, settings),
         ),
     )
 
 
-def _relative_distances_rare(scope: places.Scope) -> Check:
+def _relative_distances_rare(inputs: setup.Inputs) -> Check:
     def both(**options: float) -> list[Bound]:
         """Theorem F says the same of a pair that vanishes."""
         given = fourier.relative_distances_given(
@@ -193,19 +193,19 @@ def _relative_distances_rare(scope: places.Scope) -> Check:
     chernoff = functools.partial(
         fourier.relative_distances, num_points=2
     )  # for the sizes alone
-    settings = places.tiny(chernoff, (0.01, 0.1, 0.5), (*scope.logs, 600.0))
+    settings = setup.tiny(chernoff, (0.01, 0.1, 0.5), (*inputs.logs, 600.0))
     name = "a hundredth more frequencies than there are"
     return Check(
-        corrected=Form(places.chi_square_tail(both), settings),
+        corrected=Form(setup.chi_square_tail(both), settings),
         controls=(
             Control(
-                name, places.chi_square_tail(both, 1.01), settings[-1:], "wrong factor"
+                name, setup.chi_square_tail(both, 1.01), settings[-1:], "wrong factor"
             ),
         ),
     )
 
 
-def _far_convex_order(scope: places.Scope) -> Check:
+def _far_convex_order(inputs: setup.Inputs) -> Check:
     def spreads(r: float, scaled: bool) -> np.ndarray:
         """Return means of convex functions of Y = X / E X, or of X: E (Y - c)_+, and log E exp(s (Y - E Y))."""
         mu = -math.expm1(-(r**2) / 2)
@@ -222,7 +222,7 @@ def _far_convex_order(scope: places.Scope) -> Check:
         )
         if reverse:
             near, far = far, near
-        return places.all_at_most_one(
+        return setup.all_at_most_one(
             (far[near > 0] / near[near > 0]), "jaxkern, Theorem E of chen2016"
         )
 
@@ -230,7 +230,7 @@ def _far_convex_order(scope: places.Scope) -> Check:
         return Setting(f"r={r:g} and {1.5 * r:g}", numbers={"r": r, "farther": 1.5 * r})
 
     settings = tuple(
-        map(setting, scope.distances((0.05, 0.3, 1.0, 2.0, 3.5, 5.0), 0.02, 5.0))
+        map(setting, inputs.distances((0.05, 0.3, 1.0, 2.0, 3.5, 5.0), 0.02, 5.0))
     )
     middle = tuple(map(setting, (0.3, 1.0)))
     return Check(
@@ -264,7 +264,7 @@ def _of_distance(*, distance: float, stretched: float = 1.0, **options: float) -
     )
 
 
-def _given_pair(scope: places.Scope) -> Check:
+def _given_pair(inputs: setup.Inputs) -> Check:
     def planned(
         distances: list[float], deltas: tuple[float, ...]
     ) -> tuple[Setting, ...]:
@@ -281,17 +281,17 @@ def _given_pair(scope: places.Scope) -> Check:
             )
         return tuple(settings)
 
-    deltas = (1e-2, 1e-3, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4)
+    deltas = (1e-2, 1e-3, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
     settings, middle = (
-        planned(scope.distances((0.5, 1.0, 3.0), 1e-6, 12.0), deltas),
+        planned(inputs.distances((0.5, 1.0, 3.0), 1e-6, 12.0), deltas),
         planned([1.0], (1e-4,)),
     )
-    half = places.pair_tail(_of_distance, places.relative, times=2)
-    farther = places.pair_tail(
-        functools.partial(_of_distance, stretched=2.0), places.relative
+    half = setup.pair_tail(_of_distance, setup.relative, times=2)
+    farther = setup.pair_tail(
+        functools.partial(_of_distance, stretched=2.0), setup.relative
     )
     return Check(
-        corrected=Form(places.pair_tail(_of_distance, places.relative), settings),
+        corrected=Form(setup.pair_tail(_of_distance, setup.relative), settings),
         controls=(
             Control("half of the frequencies", half, middle, "wrong factor"),
             Control("taken as twice as far", farther, middle, "wrong factor"),
@@ -314,7 +314,7 @@ def _of_histogram(
     )
 
 
-def _known_sets() -> list[places.PointSet]:
+def _known_sets() -> list[setup.PointSet]:
     """Return three sets of 16 points; the distances of the first two are edges of bins."""
     half, n = 8, 16
     # 1/16 within 8 pairs, a little above sqrt(8) between them.
@@ -330,12 +330,12 @@ def _known_sets() -> list[places.PointSet]:
     }
     named["4 clusters of different widths"] = clusters
     return [
-        (name, n, places.pairs_by_difference(places.differences_of(X)))
+        (name, n, setup.pairs_by_difference(setup.differences_of(X)))
         for name, X in named.items()
     ]
 
 
-def _planned(points: places.PointSet, eps: float, delta: float) -> Setting:
+def _planned(points: setup.PointSet, eps: float, delta: float) -> Setting:
     """Return a set of points with as many frequencies as the plan for its distances has."""
     name, n, arrays = points
     counts = np.histogram(
@@ -348,17 +348,17 @@ def _planned(points: places.PointSet, eps: float, delta: float) -> Setting:
     )
 
 
-def _given_pairs(scope: places.Scope) -> Check:
+def _given_pairs(inputs: setup.Inputs) -> Check:
     # Few trials tell the bound from the truth only where delta is large. The errors make the three plans at delta = .5
     # equal, and equal to that of `jaxkern:relative-distances`, so that all share one compiled trial.
-    sets = [(points, 0.25) for points in scope.point_sets]
-    if scope.data is None:
+    sets = [(points, 0.25) for points in inputs.point_sets]
+    if inputs.data is None:
         sets = list(zip(_known_sets(), (0.197, 0.1435, 0.1515), strict=True))
-    deltas = (0.5, 0.05) if scope.full else (0.5,)
+    deltas = (0.5, 0.05) if inputs.full else (0.5,)
     settings = tuple(
         _planned(points, eps, delta) for delta in deltas for points, eps in sets
     )
-    if scope.data is None:
+    if inputs.data is None:
         half = Tail(trials.largest_error, functools.partial(_of_histogram, times=2.0))
         farther = Tail(
             trials.largest_error, functools.partial(_of_histogram, stretched=4.0)
@@ -370,14 +370,14 @@ def _given_pairs(scope: places.Scope) -> Check:
             ),
         )
     else:  # the pairs of a table may all be alike, and so far apart that farther is no different
-        sabotaged = (fewer_frequencies(_of_histogram, settings[0], scope.data),)
+        sabotaged = (fewer_frequencies(_of_histogram, settings[0], inputs.data),)
     return Check(
         corrected=Form(Tail(trials.largest_error, _of_histogram), settings),
         controls=sabotaged,
     )
 
 
-def _given_pair_rare(scope: places.Scope) -> Check:
+def _given_pair_rare(inputs: setup.Inputs) -> Check:
     @parametrized(shared.tail_of_mean)
     def statement(
         setting: Setting, times: float = 1.0, stretched: float = 1.0
@@ -393,12 +393,12 @@ def _given_pair_rare(scope: places.Scope) -> Check:
 
     settings = []
     for r, eps in ((1.0, 0.6), (2.5, 0.4), (1.0, 0.25), (2.5, 0.17))[
-        : 4 if scope.full else 2
+        : 4 if inputs.full else 2
     ]:
         numbers, law = {"r": r, "eps": eps, "t": float(COPIES)}, tilting.FourierPair(r)
         name, (low, high) = (
             f"r={r:g}, eps={eps:g}, t={COPIES}",
-            places.relative(numbers),
+            setup.relative(numbers),
         )
         settings.append(
             tilting.sums(

@@ -29,7 +29,7 @@ from proofs_check.claim import (
     Tail,
 )
 from proofs_check.papers import shared
-from proofs_check.papers.chen2016 import places, trials
+from proofs_check.papers.chen2016 import setup, trials
 from proofs_check.papers.shared import (
     always,
     as_residual,
@@ -152,7 +152,7 @@ def _lemma_5_1_proof() -> Check:
     )
 
 
-def _corollary_5_1(scope: places.Scope) -> Check:
+def _corollary_5_1(inputs: setup.Inputs) -> Check:
     def shape(setting: Setting) -> Bound:
         """c t sqrt(d) ln n with n = 1 / delta, the size of a net: ln n >= d."""
         n = setting.numbers
@@ -174,7 +174,7 @@ def _corollary_5_1(scope: places.Scope) -> Check:
 
     settings = []
     for t, d in ((1, 1), (10, 2), (40, 1), (100, 20)):
-        for delta in scope.deltas:
+        for delta in inputs.deltas:
             numbers = {"t": float(t), "d": float(d), "delta": delta, "radius": 1.0}
             settings.append(
                 Setting(
@@ -184,8 +184,11 @@ def _corollary_5_1(scope: places.Scope) -> Check:
                     {"rows": t, "dim": d},
                 )
             )
-    few, settings = settings[: 2 * len(scope.deltas)], settings[2 * len(scope.deltas) :]
-    many = tuple(settings[len(scope.deltas) :])
+    few, settings = (
+        settings[: 2 * len(inputs.deltas)],
+        settings[2 * len(inputs.deltas) :],
+    )
+    many = tuple(settings[len(inputs.deltas) :])
     return Check(
         printed=Form(
             Calibrated(trials.lipschitz, shape, 4.0, 2 * (2 + math.sqrt(2)) ** 2),
@@ -234,7 +237,7 @@ def _corollary_5_1_proof() -> Check:
     )
 
 
-def _lemma_5_2(scope: places.Scope) -> Check:
+def _lemma_5_2(inputs: setup.Inputs) -> Check:
     def bound(setting: Setting) -> Bound:
         s = setting.numbers
         radius = fourier.vanishing_ball(
@@ -256,8 +259,8 @@ def _lemma_5_2(scope: places.Scope) -> Check:
         )
 
     settings = []
-    for dim, directions in ((1, np.eye(1)), (2, places.half_circle())):
-        for delta in scope.deltas:
+    for dim, directions in ((1, np.eye(1)), (2, setup.half_circle())):
+        for delta in inputs.deltas:
             eps, tau = 0.3, math.log(3 / delta)
             t = math.ceil(2 * (math.sqrt(dim) + math.sqrt(2 * tau)) ** 2 / eps**2)
             radius = float(
@@ -273,7 +276,7 @@ def _lemma_5_2(scope: places.Scope) -> Check:
                 "tau": tau,
             }
             name = f"d={dim}, |Delta| <= {radius:.3g}, eps=0.3, delta={delta:g}, t={t}"
-            differences = places.ball(directions, radius * np.geomspace(1e-2, 1, 32))
+            differences = setup.ball(directions, radius * np.geomspace(1e-2, 1, 32))
             settings.append(Setting(name, differences, numbers, {"rows": t}))
     many = controls.changed(
         settings[-1:], "d=30", data=lambda p: {**p, "directions": real(np.eye(30))}
@@ -347,7 +350,7 @@ def _steps() -> Check:
             -2 * math.expm1(-(r**2) / 2)
         )
         errors = np.maximum(np.abs(first / second - 1), np.abs(second - 1))
-        return places.all_at_most_one(
+        return setup.all_at_most_one(
             np.abs(np.sqrt(first) - 1) / (factor * errors), "chen2016, (9)"
         )
 
@@ -460,15 +463,15 @@ def _curvature() -> Check:
 
 def _single() -> int:
     """Return the frequencies that a single pair needs."""
-    return places.fewest(
-        functools.partial(fourier.near_distance, eps=0.3, distance=1.0), places.DELTA
+    return setup.fewest(
+        functools.partial(fourier.near_distance, eps=0.3, distance=1.0), setup.DELTA
     )
 
 
 def _ball_setting(name: str, dim: int, diameter: float, t: int, tau: float) -> Setting:
     """Return a ball at eps = .3, by directions over a half sphere and 32 radii up to the diameter."""
-    differences = places.ball(
-        places.half_circle() if dim == 2 else np.eye(dim),
+    differences = setup.ball(
+        setup.half_circle() if dim == 2 else np.eye(dim),
         diameter * np.geomspace(1e-2, 1, 32),
     )
     numbers = {"d": float(dim), "M": diameter, "eps": 0.3, "t": float(t), "tau": tau}
@@ -479,7 +482,7 @@ def _frequencies_for_the_ball(
     dim: int, diameter: float, delta: float
 ) -> tuple[int, float]:
     tau = math.log(6 / delta)
-    return places.fewest(
+    return setup.fewest(
         functools.partial(fourier.ball, eps=0.3, dim=dim, diameter=diameter, tau=tau),
         delta,
     ), tau
@@ -505,9 +508,9 @@ def _in_units(setting: Setting) -> Bound:
     )
 
 
-def _corollary_5_2(scope: places.Scope) -> Check:
+def _corollary_5_2(inputs: setup.Inputs) -> Check:
     corrected = []
-    for delta in scope.deltas:
+    for delta in inputs.deltas:
         t, tau = _frequencies_for_the_ball(1, 1.0, delta)
         corrected.append(
             _ball_setting(f"d=1, eps=0.3, delta={delta:g}, t={t}", 1, 1.0, t, tau)
@@ -517,7 +520,7 @@ def _corollary_5_2(scope: places.Scope) -> Check:
     asked = tuple(
         _asked(dim, 1.0, delta, math.log(dim / 0.3))
         for dim in (1, 2)
-        for delta in scope.deltas
+        for delta in inputs.deltas
     )
     return Check(
         printed=Form(
@@ -541,7 +544,7 @@ def _corollary_5_2(scope: places.Scope) -> Check:
     )
 
 
-def _theorem_5_1(scope: places.Scope) -> Check:
+def _theorem_5_1(inputs: setup.Inputs) -> Check:
     def over(dim: int, diameter: float, delta: float, t: int, tau: float) -> Setting:
         return _ball_setting(
             f"d={dim}, M={diameter:g}, eps=0.3, delta={delta:g}, t={t}",
@@ -554,17 +557,17 @@ def _theorem_5_1(scope: places.Scope) -> Check:
     asked = tuple(
         _asked(dim, diameter, delta, math.log(dim * diameter / (0.3 * delta)))
         for dim, diameter in ((1, 1.0), (1, 5.0), (2, 10.0))
-        for delta in scope.deltas
+        for delta in inputs.deltas
     )
     corrected = tuple(
         over(dim, diameter, delta, *_frequencies_for_the_ball(dim, diameter, delta))
         for dim, diameter in ((1, 5.0), (2, 1.0))
-        for delta in scope.deltas
+        for delta in inputs.deltas
     )
     statement, single = (
         Tail(trials.error_over_ball, bound) for bound in (FOR_THE_BALL, FOR_ONE_PAIR)
     )
-    eight = (over(8, 0.1, places.DELTA, _single(), math.log(6 / places.DELTA)),)
+    eight = (over(8, 0.1, setup.DELTA, _single(), math.log(6 / setup.DELTA)),)
     return Check(
         printed=Form(Calibrated(trials.error_over_ball, _in_units, 1.0, 31.0), asked),
         corrected=Form(statement, corrected),

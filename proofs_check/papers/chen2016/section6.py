@@ -16,7 +16,7 @@ from jaxkern import features, kernels
 from jaxkern.bounds import fourier
 from jaxkern.gram import gram
 from proofs_check.claim import Check, Control, Form, Inequality, Setting, sample
-from proofs_check.papers.chen2016.places import above, all_distances
+from proofs_check.papers.chen2016.setup import above, all_distances
 from proofs_check.papers.shared import (
     always,
     at_most_one,

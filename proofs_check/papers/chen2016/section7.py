@@ -27,7 +27,7 @@ from proofs_check.claim import (
 )
 from proofs_check.papers.chen2016 import figure1, trials
 from proofs_check.papers.chen2016.laws import nodes
-from proofs_check.papers.chen2016.places import Scope, pairs_by_difference, rows_of
+from proofs_check.papers.chen2016.setup import Inputs, pairs_by_difference, rows_of
 from proofs_check.papers.shared import (
     always,
     as_residual,
@@ -269,15 +269,15 @@ def residual_sides(
     return sides
 
 
-def _pca_bias(scope: Scope) -> Check:
-    if scope.data is None:
+def _pca_bias(inputs: Inputs) -> Check:
+    if inputs.data is None:
         kernel: Any = kernels.Gaussian(1.5)
         X = np.random.default_rng(9).standard_normal((12, 2)) * [2.0, 1.0]
         name = "12 points"
     else:
         kernel, X = (
-            scope.data.kernel,
-            rows_of(scope.data, 12) * float(scope.data.kernel.lengthscale),
+            inputs.data.kernel,
+            rows_of(inputs.data, 12) * float(inputs.data.kernel.lengthscale),
         )
         name = f"{len(X)} rows"
     population = {"kernel": kernel, "points": real(X)}

@@ -25,7 +25,7 @@ from proofs_check.claim import (
     Tail,
 )
 from proofs_check.papers.ghashami2016 import algorithm1, clouds, trials
-from proofs_check.papers.ghashami2016.places import Scope, badly_scaled
+from proofs_check.papers.ghashami2016.setup import Inputs, badly_scaled
 from proofs_check.papers.shared import bound_of, grid, lines, parametrized
 
 
@@ -98,12 +98,12 @@ def _first_half(statement: Tail, settings: Sequence[Setting]) -> Control:
     return Control("landmarks from the first half", statement, changed, "wrong law")
 
 
-def _nystrom_spectral(scope: Scope) -> Check:
-    return _nystrom_fact(True, scope.deltas)
+def _nystrom_spectral(inputs: Inputs) -> Check:
+    return _nystrom_fact(True, inputs.deltas)
 
 
-def _nystrom_frobenius(scope: Scope) -> Check:
-    return _nystrom_fact(False, scope.deltas)
+def _nystrom_frobenius(inputs: Inputs) -> Check:
+    return _nystrom_fact(False, inputs.deltas)
 
 
 def _nystrom_fact(spectral: bool, deltas: Sequence[float]) -> Check:
@@ -138,23 +138,23 @@ def _nystrom_fact(spectral: bool, deltas: Sequence[float]) -> Check:
     )
 
 
-def _nystrom_best_rank(scope: Scope) -> Check:
+def _nystrom_best_rank(inputs: Inputs) -> Check:
     bound = bound_of(streaming.nystrom_best_rank, num_landmarks="size")
     tail = Tail(trials.nystrom_excess, bound, lambda setting: 1.0)
     # A sample that has more points of the smaller cluster takes that for the first direction.
     cloud, size = clouds.clusters(36, 28), 150
     settings = tuple(
         _nystrom_at(cloud, size, 1, flag, delta)
-        for delta in scope.deltas
+        for delta in inputs.deltas
         for flag in (True, False)
     )
     return Check(
         corrected=Form(tail, settings),
-        controls=(_first_half(tail, _nystrom_settings(True, scope.deltas[0], size)),),
+        controls=(_first_half(tail, _nystrom_settings(True, inputs.deltas[0], size)),),
     )
 
 
-def _nystrom_coherence(scope: Scope) -> Check:
+def _nystrom_coherence(inputs: Inputs) -> Check:
     cloud, rank, eps, white = clouds.clusters(64, 64), 2, 0.5, 0.9
     coherence = clouds.coherence(cloud, rank)
     # White noise in the kernel, which keeps the eigenvectors: what landmarks miss is then of the size of the bound.
@@ -180,9 +180,9 @@ def _nystrom_coherence(scope: Scope) -> Check:
         trials.nystrom_ratio,
         bound_of(streaming.nystrom_coherence, num_landmarks="size", **exact),
     )
-    full = tuple(at(delta, True) for delta in scope.deltas)
+    full = tuple(at(delta, True) for delta in inputs.deltas)
     return Check(
-        printed=Form(tail, tuple(at(delta, False) for delta in scope.deltas)),
+        printed=Form(tail, tuple(at(delta, False) for delta in inputs.deltas)),
         corrected=Form(tail, full),
         controls=(_first_half(tail, full),),
     )
@@ -238,7 +238,7 @@ def _features_mean() -> Check:
     )
 
 
-def _features_entries(scope: Scope) -> Check:
+def _features_entries(inputs: Inputs) -> Check:
     size = 1024
 
     def shape(setting: Setting) -> Bound:
@@ -268,8 +268,8 @@ def _features_entries(scope: Scope) -> Check:
             {"delta": delta, "scale": 1},
             {"size": size, "paired": 0},
         )
-        for cloud in scope.clouds
-        for delta in scope.deltas
+        for cloud in inputs.clouds
+        for delta in inputs.deltas
     )
     return Check(
         printed=Form(Calibrated(trials.entry_error, shape, 0.0, 4.0), settings),

@@ -23,7 +23,7 @@ from proofs_check.claim import (
 )
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import clouds, section2, trials
-from proofs_check.papers.ghashami2016.places import Scope
+from proofs_check.papers.ghashami2016.setup import Inputs
 from proofs_check.papers.shared import (
     as_residual,
     bound_of,
@@ -71,12 +71,12 @@ def _rnca_markov() -> Check:
     )
 
 
-def _nystrom(scope: Scope) -> Check:
+def _nystrom(inputs: Inputs) -> Check:
     # A cluster of 4 in 64 is missed often enough to show; one half of the points is what a bad choice may miss.
     tried = (
-        (scope.stream, clouds.clusters(60, 4))
-        if scope.data is None
-        else (scope.stream,)
+        (inputs.stream, clouds.clusters(60, 4))
+        if inputs.data is None
+        else (inputs.stream,)
     )
     size = min(30, tried[0].num_points)
 
@@ -91,11 +91,11 @@ def _nystrom(scope: Scope) -> Check:
 
     bound = bound_of(streaming.nystrom_spectral, num_landmarks="size")
     tail = Tail(trials.nystrom_error, bound, lambda setting: 1.0)
-    first = (at(tried[0], scope.deltas[0], 1),)
+    first = (at(tried[0], inputs.deltas[0], 1),)
     return Check(
         corrected=Form(
             tail,
-            tuple(at(cloud, delta, 0) for cloud in tried for delta in scope.deltas),
+            tuple(at(cloud, delta, 0) for cloud in tried for delta in inputs.deltas),
         ),
         controls=(
             Control("landmarks from the first points", tail, first, "wrong law"),
@@ -234,10 +234,10 @@ def _baselines() -> Check:
             "KPCA": (nystrom, (X,), n * n * d, q * (n * d + n * n)),
         }
         compared: dict[str, tuple[int, int]] = {}
-        for name, (fit, inputs, train, test) in programs.items():
-            fitting = flops.multiply_adds(fit, *inputs)
+        for name, (fit, arguments, train, test) in programs.items():
+            fitting = flops.multiply_adds(fit, *arguments)
             both = flops.multiply_adds(
-                lambda Q, *inputs, fit=fit: fit(*inputs)(Q), Q, *inputs
+                lambda Q, *arguments, fit=fit: fit(*arguments)(Q), Q, *arguments
             )
             compared |= {
                 f"{name}, train": (fitting, train),

@@ -25,10 +25,10 @@ from proofs_check.claim import (
     Trial,
 )
 from proofs_check.papers.ghashami2016 import clouds, trials
-from proofs_check.papers.ghashami2016.places import (
+from proofs_check.papers.ghashami2016.setup import (
     PAIRED,
     SHIFTED,
-    Scope,
+    Inputs,
     all_points,
     badly_scaled,
     two_sided,
@@ -48,7 +48,7 @@ def _bernstein() -> Check:
     def holds(setting: Setting, linear: float) -> tuple[float, float]:
         """Return the check with `linear` R t in the place of 2 R t, for diagonal matrices of centred coins."""
         d, n, q, x = (setting.numbers[name] for name in ("d", "n", "q", "t"))
-        # |sum of d centred coins| >= t, in one of n independent places.
+        # |sum of d centred coins| >= t, in one of n independent setup.
         one = stats.binom(d, q)
         low, high = math.floor(d * q - x + 1e-9), math.ceil(d * q + x - 1e-9)
         tail = np.logaddexp(
@@ -73,7 +73,7 @@ def _bernstein() -> Check:
     )
 
 
-def _lem3_1(scope: Scope) -> Check:
+def _lem3_1(inputs: Inputs) -> Check:
     def tail(as_printed: bool) -> Tail:
         names = {"num_features": "size", "num_points": "n"}
         return Tail(
@@ -81,9 +81,9 @@ def _lem3_1(scope: Scope) -> Check:
             bound_of(bounds.gram_spectral_shifted, **names, as_printed=as_printed),
         )
 
-    corrected = scope.features(SHIFTED, 2, 4 / 3, all_points)
+    corrected = inputs.features(SHIFTED, 2, 4 / 3, all_points)
     return Check(
-        printed=Form(tail(as_printed=True), scope.features(SHIFTED, 9, 8, all_points)),
+        printed=Form(tail(as_printed=True), inputs.features(SHIFTED, 9, 8, all_points)),
         corrected=Form(tail(as_printed=False), corrected),
         controls=badly_scaled(tail(as_printed=False), corrected[:1], SHIFTED["size"]),
     )
@@ -138,65 +138,67 @@ def _ours(
     )
 
 
-def _gram_spectral(scope: Scope) -> Check:
+def _gram_spectral(inputs: Inputs) -> Check:
     bound = bound_of(
         bounds.gram_spectral_paired, num_frequencies="size", num_points="n"
     )
     return _ours(
-        trials.spectral_error, bound, scope.features(PAIRED, 1 / 2, 2 / 3, all_points)
+        trials.spectral_error, bound, inputs.features(PAIRED, 1 / 2, 2 / 3, all_points)
     )
 
 
-def _gram_spectral_all_n(scope: Scope) -> Check:
+def _gram_spectral_all_n(inputs: Inputs) -> Check:
     bound = bound_of(bounds.gram_spectral_paired_all_n, num_frequencies="size")
-    settings = scope.features(
+    settings = inputs.features(
         PAIRED, 1 / 2, 2 / 3, lambda delta, n: math.log(40 / delta)
     )
     return _ours(trials.spectral_error, bound, settings)
 
 
-def _variance(scope: Scope) -> float:
+def _variance(inputs: Inputs) -> float:
     """Return v of Theorem A for shifted features, and twice that for paired ones: 1, or 2 where K is not Gaussian."""
     return (
         1.0
-        if all(isinstance(cloud.kernel, kernels.Gaussian) for cloud in scope.clouds)
+        if all(isinstance(cloud.kernel, kernels.Gaussian) for cloud in inputs.clouds)
         else 2.0
     )
 
 
-def _gram_frobenius(scope: Scope) -> Check:
+def _gram_frobenius(inputs: Inputs) -> Check:
     bound = bound_of(
-        bounds.gram_frobenius_shifted, num_features="size", variance=_variance(scope)
+        bounds.gram_frobenius_shifted, num_features="size", variance=_variance(inputs)
     )
     return _ours(
-        trials.frobenius_error, bound, scope.features(SHIFTED, 0, 0, two_sided)
+        trials.frobenius_error, bound, inputs.features(SHIFTED, 0, 0, two_sided)
     )
 
 
-def _gram_frobenius_paired(scope: Scope) -> Check:
+def _gram_frobenius_paired(inputs: Inputs) -> Check:
     bound = bound_of(
         bounds.gram_frobenius_paired,
         num_frequencies="size",
-        variance=_variance(scope) / 2,
+        variance=_variance(inputs) / 2,
     )
-    return _ours(trials.frobenius_error, bound, scope.features(PAIRED, 0, 0, two_sided))
+    return _ours(
+        trials.frobenius_error, bound, inputs.features(PAIRED, 0, 0, two_sided)
+    )
 
 
-def _gram_frobenius_bernstein(scope: Scope) -> Check:
-    v = _variance(scope)
+def _gram_frobenius_bernstein(inputs: Inputs) -> Check:
+    v = _variance(inputs)
     bound = bound_of(
         bounds.gram_frobenius_paired_bernstein, num_frequencies="size", variance=v / 2
     )
     return _ours(
         trials.frobenius_error,
         bound,
-        scope.features(PAIRED, v, 2 * math.sqrt(2) / 3, two_sided),
+        inputs.features(PAIRED, v, 2 * math.sqrt(2) / 3, two_sided),
     )
 
 
-def _second_moment(scope: Scope) -> Check:
+def _second_moment(inputs: Inputs) -> Check:
     settings = []
-    for cloud in scope.clouds:
+    for cloud in inputs.clouds:
         for paired in (0, 1):
             double = float(jnp.mean(gram(cloud.kernel, 2 * cloud.data["points"])))
             square = float(jnp.mean(cloud.data["gram"] ** 2))

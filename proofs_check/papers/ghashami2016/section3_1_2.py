@@ -14,9 +14,9 @@ from jaxkern.bounds import fourier as bounds
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Setting, Tail
 from proofs_check.engine import tilting
 from proofs_check.papers.ghashami2016 import trials
-from proofs_check.papers.ghashami2016.places import (
+from proofs_check.papers.ghashami2016.setup import (
     PAIRED,
-    Scope,
+    Inputs,
     badly_scaled,
     two_sided,
 )
@@ -76,7 +76,7 @@ def _deviation(
     return jnp.abs(1 - numbers["scale"] * jnp.sum(phi(jnp.zeros((1, 1), dtype)) ** 2))
 
 
-def _thm3_1(scope: Scope) -> Check:
+def _thm3_1(inputs: Inputs) -> Check:
     def copies(eps: float, delta: float) -> Setting:
         m = math.ceil(math.log(2 / delta) / (0.823 * eps**2))
         name = f"copies of a point, eps={eps:g}, delta={delta:g}, m={m}"
@@ -98,8 +98,8 @@ def _thm3_1(scope: Scope) -> Check:
     tail = Tail(_deviation, bound_of(bounds.quadratic_form_shifted, num_features="m"))
     settings = tuple(
         copies(eps, delta)
-        for eps in ((0.1, 0.2) if scope.full else (0.2,))
-        for delta in scope.deltas
+        for eps in ((0.1, 0.2) if inputs.full else (0.2,))
+        for delta in inputs.deltas
     )
     return Check(
         printed=Form(Calibrated(_deviation, shape, 1.06, 1.56), settings),
@@ -108,12 +108,12 @@ def _thm3_1(scope: Scope) -> Check:
     )
 
 
-def _quadratic_form_paired(scope: Scope) -> Check:
+def _quadratic_form_paired(inputs: Inputs) -> Check:
     tail = Tail(
         trials.form_error,
         bound_of(bounds.quadratic_form_paired, num_frequencies="size"),
     )
-    settings = scope.features(PAIRED, 1 / 2, 0, two_sided)
+    settings = inputs.features(PAIRED, 1 / 2, 0, two_sided)
     return Check(
         corrected=Form(tail, settings),
         controls=badly_scaled(tail, settings[:1], PAIRED["size"]),
@@ -146,10 +146,10 @@ def _deviations(logs: Sequence[float], rate: float) -> tuple[Setting, ...]:
     return tuple(settings)
 
 
-def _thm3_1_rare(scope: Scope) -> Check:
-    settings = _deviations(scope.logs, 0.823)
+def _thm3_1_rare(inputs: Inputs) -> Check:
+    settings = _deviations(inputs.logs, 0.823)
     return Check(
-        printed=Form(_rare(2.0, as_printed=True), _deviations(scope.logs, 2.0)),
+        printed=Form(_rare(2.0, as_printed=True), _deviations(inputs.logs, 2.0)),
         corrected=Form(_rare(0.823), settings),
         controls=(
             Control(
@@ -159,7 +159,7 @@ def _thm3_1_rare(scope: Scope) -> Check:
     )
 
 
-def _quadratic_form_shifted(scope: Scope) -> Check:
+def _quadratic_form_shifted(inputs: Inputs) -> Check:
     def switched(p: float, eps: float) -> Setting:
         name = f"two points, |s|^2 = n with probability {p:g}, eps={eps:g}, m={COPIES}"
         numbers, law = {"eps": eps, "m": float(COPIES)}, tilting.SwitchedCosine(p)
@@ -176,8 +176,8 @@ def _quadratic_form_shifted(scope: Scope) -> Check:
     )
 
 
-def _copies(scope: Scope) -> Check:
-    settings = _deviations(scope.logs, 1.0)
+def _copies(inputs: Inputs) -> Check:
+    settings = _deviations(inputs.logs, 1.0)
     smaller = tuple(s for s in settings if s.numbers["eps"] < 0.6)[-1:]
     return Check(
         corrected=Form(_rare(1.0), settings),

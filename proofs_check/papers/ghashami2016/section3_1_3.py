@@ -26,7 +26,7 @@ from proofs_check.claim import (
 )
 from proofs_check.papers.ghashami2016 import algorithm1, trials
 from proofs_check.papers.ghashami2016.clouds import Cloud
-from proofs_check.papers.ghashami2016.places import Scope, enough_features
+from proofs_check.papers.ghashami2016.setup import Inputs, enough_features
 from proofs_check.papers.shared import bound_of, lines, parametrized, real
 
 FEATURES = 24
@@ -109,7 +109,7 @@ def _by_library(setting: Setting, share: float = 1.0) -> list[tuple[float, Bound
     )
 
 
-def _lem3_2(scope: Scope) -> Check:
+def _lem3_2(inputs: Inputs) -> Check:
     def one_more(*, residual_energy: float, sketch_size: int, rank: int) -> Bound:
         return streaming.frequent_directions(
             residual_energy=residual_energy, sketch_size=sketch_size + 2, rank=rank
@@ -121,7 +121,7 @@ def _lem3_2(scope: Scope) -> Check:
     others = (
         rank,
         _rows("decaying", algorithm1.decaying(), 8),
-        *_feature_streams(scope.streams, 8),
+        *_feature_streams(inputs.streams, 8),
     )
     cited = functools.partial(streaming.frequent_directions, as_printed=True)
     short = functools.partial(_by_library, share=0.99)
@@ -158,7 +158,7 @@ def _lem3_2(scope: Scope) -> Check:
     )
 
 
-def _frequent_directions(scope: Scope) -> Check:
+def _frequent_directions(inputs: Inputs) -> Check:
     def sides(*, half: bool = False, forget: int = 0) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
             A, size = _stream(key, setting)
@@ -221,7 +221,7 @@ def _frequent_directions(scope: Scope) -> Check:
     )
     settings = (
         *(_rows(name, A, 8) for name, A in fixed),
-        *_feature_streams(scope.streams, 8),
+        *_feature_streams(inputs.streams, 8),
     )
     return Check(
         corrected=Form(sides(), settings),
@@ -323,7 +323,7 @@ def _as_printed(Z: np.ndarray, size: int) -> Bound:
     return streaming.projection(num_points=len(Z), sketch_size=size, as_printed=True)
 
 
-def _lem3_3(scope: Scope) -> Check:
+def _lem3_3(inputs: Inputs) -> Check:
     def corrected(Z: np.ndarray, size: int) -> Bound:
         return streaming.projection(num_points=len(Z), sketch_size=size)
 
@@ -343,7 +343,7 @@ def _lem3_3(scope: Scope) -> Check:
         printed=Form(_projection(_as_printed, last=True), attained),
         corrected=Form(
             _projection(corrected, last=True),
-            (*attained, *late, *_feature_streams(scope.streams, 16)),
+            (*attained, *late, *_feature_streams(inputs.streams, 16)),
         ),
         controls=(
             Control("without the last decomposition", literal, late, "rows dropped"),
@@ -351,7 +351,7 @@ def _lem3_3(scope: Scope) -> Check:
     )
 
 
-def _lem3_3_literal(scope: Scope) -> Check:
+def _lem3_3_literal(inputs: Inputs) -> Check:
     def with_leftover(Z: np.ndarray, size: int) -> Bound:
         squares = np.sum(Z**2, axis=1)
         energy, row_energy = float(np.sum(squares)), float(np.max(squares))
@@ -373,7 +373,7 @@ def _lem3_3_literal(scope: Scope) -> Check:
         printed=Form(_projection(_as_printed, last=False), late),
         corrected=Form(
             _projection(with_leftover, last=False),
-            (*late, long, *_feature_streams(scope.streams, 16)),
+            (*late, long, *_feature_streams(inputs.streams, 16)),
         ),
         controls=(
             Control("the W of the first decomposition", first, (long,), "rows dropped"),
@@ -422,15 +422,15 @@ def _last_half_dropped(statement: Tail, setting: Setting) -> Control:
     return Control("the last rows dropped", statement, half, "rows dropped")
 
 
-def _thm3_2(scope: Scope) -> Check:
+def _thm3_2(inputs: Inputs) -> Check:
     size, share = 20, 0.2
     names = {"num_features": "size", "num_points": "n", "sketch_size": "rows"}
 
     def at(delta: float) -> Setting:
-        m = enough_features(share, delta, scope.stream.num_points, 2, 4 / 3)
+        m = enough_features(share, delta, inputs.stream.num_points, 2, 4 / 3)
         shapes = {"size": m, "paired": 0, "rows": size, "shrink_at": size // 2}
-        numbers = {"eps": share, "delta": delta, "seen": scope.stream.num_points}
-        return scope.stream.setting(
+        numbers = {"eps": share, "delta": delta, "seen": inputs.stream.num_points}
+        return inputs.stream.setting(
             f"l={size}, m={m}, delta={delta:g}", numbers, shapes
         )
 
@@ -449,7 +449,7 @@ def _thm3_2(scope: Scope) -> Check:
             "ghashami2016, Theorem 3.2",
         )
 
-    settings = tuple(map(at, scope.deltas))
+    settings = tuple(map(at, inputs.deltas))
     corrected = Tail(trials.stream_error, bound_of(streaming.streaming_gram, **names))
     return Check(
         printed=Form(Calibrated(trials.stream_excess, shape, 0.0, 4.5), settings),
@@ -458,8 +458,8 @@ def _thm3_2(scope: Scope) -> Check:
     )
 
 
-def _streaming_gram(scope: Scope) -> Check:
-    eps, cloud = 0.3, scope.stream
+def _streaming_gram(inputs: Inputs) -> Check:
+    eps, cloud = 0.3, inputs.stream
 
     def at(delta: float) -> Setting:
         sizes = plan.streaming(eps, delta, num_points=cloud.num_points)
@@ -479,7 +479,7 @@ def _streaming_gram(scope: Scope) -> Check:
     tail = Tail(
         trials.stream_error, bound_of(streaming.streaming_gram_buffered, **names)
     )
-    settings = tuple(map(at, scope.deltas))
+    settings = tuple(map(at, inputs.deltas))
     return Check(
         corrected=Form(tail, settings),
         controls=(_last_half_dropped(tail, settings[0]),),

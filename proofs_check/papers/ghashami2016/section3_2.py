@@ -24,11 +24,11 @@ from proofs_check.claim import (
 )
 from proofs_check.papers.ghashami2016 import trials
 from proofs_check.papers.ghashami2016.clouds import Cloud, clusters, tails
-from proofs_check.papers.ghashami2016.places import Scope, enough_features
+from proofs_check.papers.ghashami2016.setup import Inputs, enough_features
 from proofs_check.papers.shared import bound_of, lines, parametrized
 
 
-def _bullet(scope: Scope) -> Check:
+def _bullet(inputs: Inputs) -> Check:
     rank = 1
 
     def with_tail(
@@ -78,7 +78,7 @@ def _bullet(scope: Scope) -> Check:
 
     corrected, settings = (
         Tail(trials.stream_rank_excess, bound),
-        tuple(map(at, scope.deltas)),
+        tuple(map(at, inputs.deltas)),
     )
     dropped = controls.changed(
         settings[:1], "the first cluster seen", numbers={"seen": 12.0}
@@ -111,7 +111,7 @@ def _matrices(key: jax.Array, setting: Setting) -> tuple[np.ndarray, np.ndarray]
     ) / math.sqrt(n)
 
 
-def _lem3_4(scope: Scope) -> Check:
+def _lem3_4(inputs: Inputs) -> Check:
     def holds(
         power: int = 2, of: Callable[[np.ndarray], np.ndarray] = np.asarray
     ) -> Identity:
@@ -143,7 +143,7 @@ def _lem3_4(scope: Scope) -> Check:
         # Computed in float64. The usual 10^4 is 1.2e-3 in float32, and float16 is off by less at some seeds.
         return Identity(residual, tolerance=1e3)
 
-    settings = _approximated(scope.clouds)
+    settings = _approximated(inputs.clouds)
     return Check(
         printed=Form(holds(), settings),
         controls=(
@@ -163,7 +163,7 @@ def _lem3_4(scope: Scope) -> Check:
     )
 
 
-def _frobenius(scope: Scope) -> Check:
+def _frobenius(inputs: Inputs) -> Check:
     def sides(power: float) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
             G, Z = _matrices(key, setting)
@@ -178,7 +178,7 @@ def _frobenius(scope: Scope) -> Check:
 
         return Inequality(check)
 
-    settings = _approximated(scope.clouds)
+    settings = _approximated(inputs.clouds)
     return Check(
         printed=Form(sides(1), settings),
         controls=(
@@ -227,7 +227,7 @@ def _tried(
     return [(G, Z @ Z.T, rank) for rank in (1, 2, 3)]
 
 
-def _lem3_5_proof(scope: Scope) -> Check:
+def _lem3_5_proof(inputs: Inputs) -> Check:
     @sample("tails")
     def tails(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         """Return the sums over i > k, the eigenvectors v of G - G' in the order that suits the proof best."""
@@ -260,14 +260,14 @@ def _lem3_5_proof(scope: Scope) -> Check:
             Inequality(tails),
             (Setting("diag(1, 0.5) and a turn, k=1", turned, shapes={"k": 1}),),
         ),
-        corrected=Form(expanded(2.0), _diagonal() + _approximated(scope.clouds)),
+        corrected=Form(expanded(2.0), _diagonal() + _approximated(inputs.clouds)),
         controls=(
             Control("half of the trace", expanded(1.0), _diagonal(), "wrong factor"),
         ),
     )
 
 
-def _lem3_5(scope: Scope) -> Check:
+def _lem3_5(inputs: Inputs) -> Check:
     def sides(factor: float | None) -> Inequality:
         """Return the check with a constant of its own, or with that of the corrected lemma."""
 
@@ -290,7 +290,7 @@ def _lem3_5(scope: Scope) -> Check:
 
     return Check(
         printed=Form(sides(1.0), _diagonal()),
-        corrected=Form(sides(None), _diagonal() + _approximated(scope.clouds)),
+        corrected=Form(sides(None), _diagonal() + _approximated(inputs.clouds)),
         controls=(
             Control("2.23 for the root of 5", sides(2.23), _diagonal(), "wrong factor"),
         ),

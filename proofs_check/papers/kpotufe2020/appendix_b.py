@@ -26,7 +26,7 @@ from proofs_check.claim import (
     Tail,
 )
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, safe_d, times
+from proofs_check.papers.kpotufe2020.setup import Inputs, lemma_n, safe_d, times
 from proofs_check.papers.shared import (
     bound_of,
     claimed,
@@ -52,7 +52,7 @@ def _drawn(
     return draws(landmarks), gram(kernel, landmarks)
 
 
-def _values_of_a_draw(scope: Scope) -> Check:
+def _values_of_a_draw(inputs: Inputs) -> Check:
     @parametrized(Identity)
     def holds(
         key: jax.Array, setting: Setting, power: int = 1, extra: int = 0
@@ -68,45 +68,45 @@ def _values_of_a_draw(scope: Scope) -> Check:
         return np.concatenate([error.ravel() / (K @ K / n).max(), apart.ravel()])
 
     return Check(
-        printed=Form(holds(), scope.literals),
+        printed=Form(holds(), inputs.literals),
         controls=(
             Control(
                 "draws from N(0, Sigma^3)",
                 holds(power=3),
-                scope.literals[:2],
+                inputs.literals[:2],
                 "wrong law",
             ),
-            Control("Sigma over n - 1", holds(extra=1), scope.literals, "n for n - 1"),
+            Control("Sigma over n - 1", holds(extra=1), inputs.literals, "n for n - 1"),
         ),
     )
 
 
-def _faster(scope: Scope, bound: Callable[[Setting], Bound]) -> Control:
+def _faster(inputs: Inputs, bound: Callable[[Setting], Bound]) -> Control:
     """Return the control of a bound on |Sigma_n - Sigma|_HS; a constant kernel, which never deviates, has none."""
     wrong = Tail(
         trials.covariance_deviation,
         controls.scaled(bound, lambda s: s.numbers["n"] ** -0.5),
     )
-    large = scope.at(times(1e6, lemma_n), populations=scope.rough)
+    large = inputs.at(times(1e6, lemma_n), populations=inputs.rough)
     return Control("a bound that falls like 1/n", wrong, large, "wrong power")
 
 
-def _lemma_b2(scope: Scope) -> Check:
-    bound = scope.bound(sketching.covariance_deviation)
+def _lemma_b2(inputs: Inputs) -> Check:
+    bound = inputs.bound(sketching.covariance_deviation)
     tail = Tail(
         trials.covariance_deviation,
         bound,
-        lambda s: math.sqrt(2) * scope.population_of(s).kappa,
+        lambda s: math.sqrt(2) * inputs.population_of(s).kappa,
     )
-    settings = scope.at(lemma_n) + scope.at(times(1e6, lemma_n))
-    return Check(printed=Form(tail, settings), controls=(_faster(scope, bound),))
+    settings = inputs.at(lemma_n) + inputs.at(times(1e6, lemma_n))
+    return Check(printed=Form(tail, settings), controls=(_faster(inputs, bound),))
 
 
-def _lemma_b2_moments(scope: Scope) -> Check:
+def _lemma_b2_moments(inputs: Inputs) -> Check:
     @parametrized(Inequality)
     def holds(setting: Setting, factor: float, share: str) -> list[tuple[float, Bound]]:
         """Return the steps of the proof, each over its right side; `share` is what takes the place of tr Sigma."""
-        population = scope.population_of(setting)
+        population = inputs.population_of(setting)
         kappa, rows = population.kappa, population.features
         lengths = np.sum(rows**2, axis=1)  # K(x, x)
         ratio = op_norm(np.outer(rows[0], rows[0])) / (factor * lengths[0])
@@ -128,20 +128,20 @@ def _lemma_b2_moments(scope: Scope) -> Check:
         return lines(pairs, "kpotufe2020, Lemma B.2")
 
     return Check(
-        printed=Form(holds(1.0, "trace"), scope.each),
+        printed=Form(holds(1.0, "trace"), inputs.each),
         controls=(
-            Control("2 K(x, x)", holds(2.0, "trace"), scope.each, "wrong factor"),
+            Control("2 K(x, x)", holds(2.0, "trace"), inputs.each, "wrong factor"),
             Control(
                 "|Sigma| for tr Sigma",
                 holds(1.0, "op_norm"),
-                scope.varying,
+                inputs.varying,
                 "wrong operator",
             ),
         ),
     )
 
 
-def _lemma_b2_rare(scope: Scope) -> Check:
+def _lemma_b2_rare(inputs: Inputs) -> Check:
     formulas = (
         sketching.covariance_deviation,
         sketching.covariance_deviation_bernstein,
@@ -175,7 +175,7 @@ def _lemma_b2_rare(scope: Scope) -> Check:
             rows,
         )
 
-    places = tuple((w, 1e4, tau) for w in (0.5, 0.02) for tau in scope.logs)
+    places = tuple((w, 1e4, tau) for w in (0.5, 0.02) for tau in inputs.logs)
     sharp, operator = (
         at(formula, (0.5, 1e4, 10.0), (0.5, 1e9, 400.0)) for formula in (2, 3)
     )
@@ -205,30 +205,30 @@ def _operator(**arguments: float) -> Bound:
     return dataclasses.replace(found, value=math.sqrt(2) * found.value)
 
 
-def _for_every_n(scope: Scope, formula: Callable[..., Bound], fails: float) -> Check:
-    bound = scope.bound(formula)
+def _for_every_n(inputs: Inputs, formula: Callable[..., Bound], fails: float) -> Check:
+    bound = inputs.bound(formula)
     settings, tail = (
-        scope.at(1.0) + scope.at(times(1e6, lemma_n)),
+        inputs.at(1.0) + inputs.at(times(1e6, lemma_n)),
         Tail(trials.covariance_deviation, bound),
     )
     return Check(
         corrected=Form(tail, settings),
-        controls=(_faster(scope, bound), controls.part_of(fails, tail, settings)),
+        controls=(_faster(inputs, bound), controls.part_of(fails, tail, settings)),
     )
 
 
-def _lemma_b2_bernstein(scope: Scope) -> Check:
-    return _for_every_n(scope, sketching.covariance_deviation_bernstein, 0.35)
+def _lemma_b2_bernstein(inputs: Inputs) -> Check:
+    return _for_every_n(inputs, sketching.covariance_deviation_bernstein, 0.35)
 
 
-def _lemma_b2_sharp(scope: Scope) -> Check:
-    return _for_every_n(scope, sketching.covariance_deviation_sharp, 0.45)
+def _lemma_b2_sharp(inputs: Inputs) -> Check:
+    return _for_every_n(inputs, sketching.covariance_deviation_sharp, 0.45)
 
 
-def _lemma_b2_operator(scope: Scope) -> Check:
-    bound = scope.bound(sketching.covariance_deviation_operator)
+def _lemma_b2_operator(inputs: Inputs) -> Check:
+    bound = inputs.bound(sketching.covariance_deviation_operator)
     settings, tail = (
-        scope.at(1.0) + scope.at(times(1e6, lemma_n)),
+        inputs.at(1.0) + inputs.at(times(1e6, lemma_n)),
         Tail(trials.operator_deviation, bound),
     )
     wrong = Tail(trials.covariance_deviation, bound)
@@ -238,7 +238,7 @@ def _lemma_b2_operator(scope: Scope) -> Check:
             Control(
                 "the Hilbert-Schmidt norm",
                 wrong,
-                scope.at(times(1e6, lemma_n)),
+                inputs.at(times(1e6, lemma_n)),
                 "wrong operator",
             ),
             controls.part_of(0.6, tail, settings),
@@ -249,14 +249,14 @@ def _lemma_b2_operator(scope: Scope) -> Check:
 _given = bound_of(sketching.conditional_sketch)
 
 
-def _samples(scope: Scope) -> tuple[Setting, ...]:
+def _samples(inputs: Inputs) -> tuple[Setting, ...]:
     """Return settings with one sample each, drawn beforehand, and the numbers of Lemma B.3, which depend on it."""
     settings = []
     # Where all eigenvalues are nearly equal, and as many as d, the lemma is at its sharpest.
     places = [
-        *((p, 300) for p in scope.populations),
-        (scope.rough[0], 6),
-        (scope.rough[-1], 10**6),
+        *((p, 300) for p in inputs.populations),
+        (inputs.rough[0], 6),
+        (inputs.rough[-1], 10**6),
     ]
     for seed, (p, n) in enumerate(places):
         shares = np.random.default_rng(seed).multinomial(n, p.weights) / n
@@ -266,8 +266,8 @@ def _samples(scope: Scope) -> tuple[Setting, ...]:
             )
             ** 3
         )
-        data, d = {**p.arrays, "shares": real(shares)}, safe_d(p, max(scope.taus))
-        for tau in scope.taus:
+        data, d = {**p.arrays, "shares": real(shares)}, safe_d(p, max(inputs.taus))
+        for tau in inputs.taus:
             numbers = {
                 "n": n,
                 "d": d,
@@ -293,9 +293,9 @@ def _one_row(tail: Tail, settings: tuple[Setting, ...]) -> Control:
     )
 
 
-def _lemma_b3(scope: Scope) -> Check:
+def _lemma_b3(inputs: Inputs) -> Check:
     settings, shape = (
-        _samples(scope),
+        _samples(inputs),
         bound_of(sketching.conditional_sketch, constant=1.0),
     )
     tail = Tail(trials.conditional_deviation, _given)
@@ -313,8 +313,8 @@ def _lemma_b3(scope: Scope) -> Check:
     )
 
 
-def _lemma_b3_proof(scope: Scope) -> Check:
-    settings = _samples(scope)[:1]
+def _lemma_b3_proof(inputs: Inputs) -> Check:
+    settings = _samples(inputs)[:1]
     printed = controls.scaled(_given, lambda s: s.numbers["n"] ** -2)
     tail = Tail(trials.conditional_deviation, _given)
     return Check(

@@ -13,7 +13,7 @@ from jaxkern.bounds import sketching
 from jaxkern.linalg import matmul, operator_norm
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Setting, Tail
-from proofs_check.papers.kpotufe2020.places import Scope
+from proofs_check.papers.kpotufe2020.setup import Inputs
 from proofs_check.papers.shared import bound_of, claimed, listed, parametrized
 
 SPECTRA = {
@@ -52,14 +52,14 @@ def covariance_error(
     )
 
 
-def _theorem_c1(scope: Scope) -> Check:
+def _theorem_c1(inputs: Inputs) -> Check:
     settings = []
     for name, spectrum in SPECTRA.items():
         rank = effective_rank(spectrum)
         population = {
             "spectrum": jnp.asarray(spectrum, jax.dtypes.canonicalize_dtype(float))
         }
-        for tau in scope.taus:
+        for tau in inputs.taus:
             for rows in (math.ceil(max(rank, tau)), 64):
                 label = f"{name}, r={rank:.3g}, tau={tau:g}, n={rows}"
                 numbers = {"tau": tau, "rank": rank, "n": float(rows), "op_norm": 1.0}

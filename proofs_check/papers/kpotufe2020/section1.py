@@ -16,7 +16,7 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers import flops
 from proofs_check.papers.kpotufe2020 import laws, trials
-from proofs_check.papers.kpotufe2020.places import Scope
+from proofs_check.papers.kpotufe2020.setup import Inputs
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import lines, listed, parametrized
 
@@ -33,7 +33,7 @@ def _library(
     return phi.embed(f), {power: sigma.inner(f, f, power=power) for power in (1, 3)}
 
 
-def _eq1(scope: Scope) -> Check:
+def _eq1(inputs: Inputs) -> Check:
     @parametrized(Identity)
     def holds(
         key: jax.Array, setting: Setting, power: int = 3, extra: int = 0
@@ -49,16 +49,16 @@ def _eq1(scope: Scope) -> Check:
         return np.concatenate([error.ravel() / np.abs(exact).max(), apart.ravel()])
 
     return Check(
-        printed=Form(holds(), scope.literals),
+        printed=Form(holds(), inputs.literals),
         controls=(
             Control(
                 "Z in place of Z K / n",
                 holds(power=1),
-                scope.literals,
+                inputs.literals,
                 "wrong operator",
             ),
             Control(
-                "1 / (d - 1) for 1 / d", holds(extra=1), scope.literals, "n for n - 1"
+                "1 / (d - 1) for 1 / d", holds(extra=1), inputs.literals, "n for n - 1"
             ),
         ),
     )
@@ -189,10 +189,10 @@ def _cost() -> Check:
     )
 
 
-def _worst_case(scope: Scope) -> Check:
+def _worst_case(inputs: Inputs) -> Check:
     @parametrized(Identity)
     def cubed(setting: Setting, power: int) -> np.ndarray:
-        population = scope.population_of(setting)
+        population = inputs.population_of(setting)
         # Sigma from the atoms, not from the eigenvalues that are claimed.
         sigma = population.features.T @ (
             population.weights[:, None] * population.features
@@ -201,10 +201,10 @@ def _worst_case(scope: Scope) -> Check:
         return np.abs(weighted - population.eigenvalues**3) / population.op_norm**3
 
     return Check(
-        printed=Form(cubed(3), scope.each),
+        printed=Form(cubed(3), inputs.each),
         controls=(
             Control(
-                "Sigma^2 in place of Sigma^3", cubed(2), scope.varying, "wrong power"
+                "Sigma^2 in place of Sigma^3", cubed(2), inputs.varying, "wrong power"
             ),
         ),
     )

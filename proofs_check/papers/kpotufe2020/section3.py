@@ -25,7 +25,7 @@ from proofs_check.claim import (
 )
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.places import Scope
+from proofs_check.papers.kpotufe2020.setup import Inputs
 from proofs_check.papers.shared import grid, parametrized, real
 
 
@@ -44,7 +44,7 @@ def _theta(
     )
 
 
-def _eq2(scope: Scope) -> Check:
+def _eq2(inputs: Inputs) -> Check:
     @parametrized(Identity)
     def holds(key: jax.Array, setting: Setting, extra: int = 0) -> np.ndarray:
         """Theta f is linear in standard normal numbers, with the mean products <f, Sigma^3 f>: so it has that law."""
@@ -63,10 +63,10 @@ def _eq2(scope: Scope) -> Check:
         )
 
     return Check(
-        printed=Form(holds(), scope.literals),
+        printed=Form(holds(), inputs.literals),
         controls=(
             Control(
-                "1 / (d - 1) for 1 / d", holds(extra=1), scope.literals, "n for n - 1"
+                "1 / (d - 1) for 1 / d", holds(extra=1), inputs.literals, "n for n - 1"
             ),
         ),
     )
@@ -103,7 +103,7 @@ def sampled_product(
     )
 
 
-def _eq3(scope: Scope) -> Check:
+def _eq3(inputs: Inputs) -> Check:
     def residual(
         adjoint: Callable[[rkhs.SamplingOperator, jax.Array], jax.Array],
     ) -> Identity:
@@ -134,7 +134,7 @@ def _eq3(scope: Scope) -> Check:
 
         def check(key: jax.Array, setting: Setting) -> np.ndarray:
             """<Sigma u, f> = int f u drho on all atoms, and <S f, beta> = <f, S* beta> on a few."""
-            population = scope.population_of(setting)
+            population = inputs.population_of(setting)
             return np.asarray(
                 errors(
                     key,
@@ -148,10 +148,10 @@ def _eq3(scope: Scope) -> Check:
 
     # A table of the user's may have thousands of atoms, which an exact sum over all pairs need not have.
     settings = (
-        tuple(s for s in scope.each if len(scope.population_of(s).points) <= 64)
-        or scope.each[:1]
+        tuple(s for s in inputs.each if len(inputs.population_of(s).points) <= 64)
+        or inputs.each[:1]
     )
-    rough = scope.rough[-1]
+    rough = inputs.rough[-1]
     sizes = tuple(
         Setting(f"{rough.name}, n={n:g}", rough.arrays, {"n": n}) for n in (10.0, 1e6)
     )
@@ -180,10 +180,10 @@ def _eq3(scope: Scope) -> Check:
     )
 
 
-def _eq4(scope: Scope) -> Check:
+def _eq4(inputs: Inputs) -> Check:
     @parametrized(Identity)
     def holds(setting: Setting, power: float) -> np.ndarray:
-        population = scope.population_of(setting)
+        population = inputs.population_of(setting)
         features = population.features
         K = features @ features.T
         left = (features * population.eigenvalues**power) @ features.T
@@ -191,10 +191,10 @@ def _eq4(scope: Scope) -> Check:
         return np.abs(left - right).ravel() / np.abs(right).max()
 
     return Check(
-        printed=Form(holds(1.0), scope.each),
+        printed=Form(holds(1.0), inputs.each),
         controls=(
             Control(
-                "Sigma^2 in place of Sigma", holds(2.0), scope.varying, "wrong power"
+                "Sigma^2 in place of Sigma", holds(2.0), inputs.varying, "wrong power"
             ),
         ),
     )
@@ -206,7 +206,7 @@ def _of_sections(kernel: Any, landmarks: jax.Array) -> jax.Array:
     return rkhs.Covariance(kernel, landmarks).inner(sections, sections, power=1)
 
 
-def _eq5(scope: Scope) -> Check:
+def _eq5(inputs: Inputs) -> Check:
     @parametrized(Identity)
     def holds(
         setting: Setting, claimed: Callable[[Any, jax.Array], np.ndarray]
@@ -239,13 +239,13 @@ def _eq5(scope: Scope) -> Check:
 
     # K^2 and K are proportional when the kernel is constant or its atoms are orthogonal and equally frequent.
     telling = tuple(
-        s for s in scope.literals if s.name.startswith(("gauss", "skewed", "data"))
+        s for s in inputs.literals if s.name.startswith(("gauss", "skewed", "data"))
     )
     gaussian = tuple(
         s for s in telling if isinstance(s.data["kernel"], kernels.Gaussian)
     )
     return Check(
-        printed=Form(holds(printed), scope.literals),
+        printed=Form(holds(printed), inputs.literals),
         controls=(
             Control("K in place of K^2", holds(without_square), telling, "wrong power"),
             Control(
@@ -257,7 +257,7 @@ def _eq5(scope: Scope) -> Check:
             Control(
                 "1 / (n - 1) for 1 / n",
                 holds(over_n_minus_one),
-                scope.literals,
+                inputs.literals,
                 "n for n - 1",
             ),
             Control(
@@ -334,26 +334,26 @@ def _normalised_and_centred(Z: np.ndarray, K: np.ndarray) -> np.ndarray:
     return _normalised(Z, K - K.mean(0) - K.mean(1)[:, None] + K.mean())
 
 
-def _varying(scope: Scope) -> tuple[Setting, ...]:
+def _varying(inputs: Inputs) -> tuple[Setting, ...]:
     """Return settings without a constant kernel, of which nothing is left once it is centred."""
-    return tuple(s for s in scope.literals if not s.name.startswith("constant"))
+    return tuple(s for s in inputs.literals if not s.name.startswith("constant"))
 
 
-def _normalisation(scope: Scope) -> Check:
+def _normalisation(inputs: Inputs) -> Check:
     twice = _projected(lambda Z, K: _normalised(Z, K) / K.shape[0])
     centred = _projected(_normalised_and_centred)
     return Check(
-        printed=Form(_projected(_normalised), scope.literals),
+        printed=Form(_projected(_normalised), inputs.literals),
         controls=(
             Control(
-                "a further factor 1/n", twice, scope.literals, "missing normalisation"
+                "a further factor 1/n", twice, inputs.literals, "missing normalisation"
             ),
-            Control("K centred", centred, _varying(scope), "centred for uncentred"),
+            Control("K centred", centred, _varying(inputs), "centred for uncentred"),
         ),
     )
 
 
-def _centred(scope: Scope) -> Check:
+def _centred(inputs: Inputs) -> Check:
     def with_n_minus_one(Z: np.ndarray, K: np.ndarray) -> np.ndarray:
         n = K.shape[0]
         return _normalised_and_centred(Z, K) * (n / (n - 1)) ** 1.5
@@ -361,7 +361,7 @@ def _centred(scope: Scope) -> Check:
     uncentred, fewer = (
         _projected(V, centered=True) for V in (_normalised, with_n_minus_one)
     )
-    varying = _varying(scope)
+    varying = _varying(inputs)
     return Check(
         corrected=Form(_projected(_normalised_and_centred, centered=True), varying),
         controls=(

@@ -25,7 +25,7 @@ from proofs_check.claim import (
     Trial,
 )
 from proofs_check.papers.kpotufe2020 import laws, trials
-from proofs_check.papers.kpotufe2020.places import Scope, small_n, times
+from proofs_check.papers.kpotufe2020.setup import Inputs, small_n, times
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import (
     bound_of,
@@ -86,24 +86,24 @@ def _thm2_text() -> Check:
     )
 
 
-def _thm2(scope: Scope) -> Check:
-    printed = scope.bound(sketching.weak_difference, as_printed=True)
-    coupled = scope.bound(sketching.weak_difference_coupled)
+def _thm2(inputs: Inputs) -> Check:
+    printed = inputs.bound(sketching.weak_difference, as_printed=True)
+    coupled = inputs.bound(sketching.weak_difference_coupled)
 
     def printed_n(p: Population, tau: float) -> float:
         return p.kappa * p.rank * tau * max(32 / p.op_norm, 1.0)
 
     unscaled = Tail(trials.weak_difference_unscaled, printed)
-    wide = scope.at(printed_n, d=10**6, populations=scope.rough)
+    wide = inputs.at(printed_n, d=10**6, populations=inputs.rough)
     apart = Tail(trials.weak_difference, coupled)
-    far = scope.at(times(1e8, small_n), d=10, populations=scope.rough)
+    far = inputs.at(times(1e8, small_n), d=10, populations=inputs.rough)
     # Sigma_n is Sigma where there is one atom.
-    varying = [p for p in scope.populations if p.rank > 1.01]
+    varying = [p for p in inputs.populations if p.rank > 1.01]
     enough, many = (
-        scope.at(n, d=10, populations=varying) for n in (small_n, times(1e6, small_n))
+        inputs.at(n, d=10, populations=varying) for n in (small_n, times(1e6, small_n))
     )
     return Check(
-        printed=Form(Tail(trials.weak_difference, printed), scope.at(printed_n, d=10)),
+        printed=Form(Tail(trials.weak_difference, printed), inputs.at(printed_n, d=10)),
         corrected=Form(Tail(trials.weak_difference_coupled, coupled), enough + many),
         controls=(
             Control("without 1/sqrt(d)", unscaled, wide, "missing normalisation"),
@@ -128,7 +128,7 @@ def standardised_difference(
     )
 
 
-def _eq9(scope: Scope) -> Check:
+def _eq9(inputs: Inputs) -> Check:
     @parametrized(Exact)
     def normal(setting: Setting, part: float = 1.0) -> tuple[float, float]:
         """Given the sample the difference is normal, with the variance energy / d."""
@@ -145,17 +145,17 @@ def _eq9(scope: Scope) -> Check:
     taus = (0.1, 1.0, 10.0, 1e3, 1e5)
     given = grid("tau={tau:g}", tau=taus, energy=[2.0], d=[3.0])
     return Check(
-        printed=Form(Tail(standardised_difference, printed), scope.at(20.0)),
+        printed=Form(Tail(standardised_difference, printed), inputs.at(20.0)),
         corrected=Form(normal(), given),
         controls=(Control("0.99 of the bound", normal(0.99), given, "wrong factor"),),
     )
 
 
-def _given_the_sample(scope: Scope) -> Check:
+def _given_the_sample(inputs: Inputs) -> Check:
     @parametrized(Identity)
     def holds(key: jax.Array, setting: Setting, power: int) -> np.ndarray:
         """<alpha, V^T S f> is linear in the independent entries of Z: its variance is a sum of squares."""
-        population, rng, n, d = scope.population_of(setting), rng_of(key), 20, 3
+        population, rng, n, d = inputs.population_of(setting), rng_of(key), 20, 3
         sample = population.features[
             rng.choice(len(population.weights), n, p=population.weights)
         ]
@@ -167,12 +167,12 @@ def _given_the_sample(scope: Scope) -> Check:
         return np.array([np.sum(entries**2) / (alpha @ alpha * energy / d) - 1])
 
     return Check(
-        printed=Form(holds(3), scope.each),
+        printed=Form(holds(3), inputs.each),
         controls=(
             Control(
                 "Sigma_n^2 in place of Sigma_n^3",
                 holds(2),
-                scope.varying,
+                inputs.varying,
                 "wrong power",
             ),
         ),
@@ -208,7 +208,7 @@ def _wasserstein(
     return math.sqrt(2 * scales.min() / 10 * float(density @ apart**2)), above, below
 
 
-def _thm3(scope: Scope) -> Check:
+def _thm3(inputs: Inputs) -> Check:
     @parametrized(Inequality)
     def distances(
         setting: Setting, power: int = 3, rate: float = 1.0
@@ -244,7 +244,7 @@ def _thm3(scope: Scope) -> Check:
     law = Law(trials.standardised_image, stats.norm.cdf)
     far = tuple(
         Setting(p.name, p.arrays, {"n": 1e10, "d": 1.0, "tau": 1.0})
-        for p in scope.rough
+        for p in inputs.rough
     )
     wrong = controls.changed(far, "Sigma^2", shapes={"target": 2})
     atoms = grid("two orthonormal atoms, pi_1={w:g}", w=(0.3, 0.67))

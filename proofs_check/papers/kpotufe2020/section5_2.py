@@ -18,7 +18,7 @@ from proofs_check.papers.kpotufe2020.laws import (
     two_atoms,
     two_clusters,
 )
-from proofs_check.papers.kpotufe2020.places import Scope
+from proofs_check.papers.kpotufe2020.setup import Inputs
 from proofs_check.papers.shared import bound_of, lines, parametrized, rng_of
 
 
@@ -65,13 +65,13 @@ def _holds(
     return lines(map(compared, setting.data), f"kpotufe2020, {source}")
 
 
-def _maps(scope: Scope) -> Check:
+def _maps(inputs: Inputs) -> Check:
     @parametrized(Identity)
     def holds(
         key: jax.Array, setting: Setting, *, centred: bool = True, cut: bool = True
     ) -> np.ndarray:
         """Functions are rows of coordinates; `landmarks` are 12 of those of the atoms."""
-        rows = scope.population_of(setting).features
+        rows = inputs.population_of(setting).features
         landmarks = rows[rng_of(key).choice(len(rows), 12, replace=False)]
         around = landmarks - landmarks.mean(0)
         # KPCA: sum alpha_i K(x, x_i) is sqrt(lambda) times the score of x, and a number that is the same for all x.
@@ -99,7 +99,7 @@ def _maps(scope: Scope) -> Check:
 
     # In the others Sigma_n has equal eigenvalues, so that its leading eigenfunctions are not unique.
     settings = tuple(
-        s for s in scope.each if s.name.startswith(("gauss", "skewed", "data"))
+        s for s in inputs.each if s.name.startswith(("gauss", "skewed", "data"))
     )
     return Check(
         printed=Form(holds(), settings),

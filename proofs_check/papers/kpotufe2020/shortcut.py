@@ -15,7 +15,7 @@ from jaxkern import features, rkhs
 from proofs_check.claim import Check, Control, Form, Identity, Setting
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.places import Scope
+from proofs_check.papers.kpotufe2020.setup import Inputs
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import op_norm, parametrized, real, rng_of
 
@@ -47,7 +47,7 @@ def _images(
     return phi(points).T, phi.embed(rkhs.section(kernel, points)).T
 
 
-def _shortcut_literal(scope: Scope) -> Check:
+def _shortcut_literal(inputs: Inputs) -> Check:
     @parametrized(Identity)
     def holds(
         key: jax.Array,
@@ -55,7 +55,7 @@ def _shortcut_literal(scope: Scope) -> Check:
         size: Callable[[np.ndarray], np.ndarray] = np.sqrt,
     ) -> np.ndarray:
         """The images of all atoms by the library's map, from the counts and the normalised sums of its Z."""
-        population, dtype = scope.population_of(setting), real(0).dtype
+        population, dtype = inputs.population_of(setting), real(0).dtype
         index, w = _sample(key, population)
         n, K = len(index), population.features @ population.features.T
         points = population.points
@@ -69,12 +69,12 @@ def _shortcut_literal(scope: Scope) -> Check:
         return _errors((images, exact), (embedded, exact), orthonormal)
 
     return Check(
-        corrected=Form(holds(), scope.each),
+        corrected=Form(holds(), inputs.each),
         controls=(
             Control(
                 "sums over counts",
                 holds(lambda counts: counts),
-                scope.each,
+                inputs.each,
                 "missing normalisation",
             ),
         ),
@@ -113,7 +113,7 @@ def _operators(
     ]
 
 
-def _shortcut_counts(scope: Scope) -> Check:
+def _shortcut_counts(inputs: Inputs) -> Check:
     @parametrized(Identity)
     def holds(
         key: jax.Array,
@@ -126,7 +126,7 @@ def _shortcut_counts(scope: Scope) -> Check:
 
         Each landmark has an equal part of the normal number of its atom. Operators are applied to all atoms at once.
         """
-        population = scope.population_of(setting)
+        population = inputs.population_of(setting)
         arrays, rows = population.arrays, population.features
         index, w = _sample(key, population)
         n, shares = len(index), real(w)
@@ -174,10 +174,12 @@ def _shortcut_counts(scope: Scope) -> Check:
         )
 
     square = tuple(
-        s for s in scope.varying if len(set(scope.population_of(s).features.shape)) == 1
+        s
+        for s in inputs.varying
+        if len(set(inputs.population_of(s).features.shape)) == 1
     )
     return Check(
-        corrected=Form(holds(), scope.each),
+        corrected=Form(holds(), inputs.each),
         controls=(
             Control(
                 "L' for L in K = L L'",
@@ -188,7 +190,7 @@ def _shortcut_counts(scope: Scope) -> Check:
             Control(
                 "Sigma^3.003 in place of Sigma^3",
                 holds(3.003),
-                scope.varying,
+                inputs.varying,
                 "wrong power",
             ),
         ),

@@ -16,11 +16,11 @@ from proofs_check.papers import populations
 from proofs_check.papers.amini2021 import (
     example5,
     laws,
-    places,
     section2_1,
     section2_2,
     section3_1,
     section3_3,
+    setup,
 )
 
 TINY = dataclasses.replace(draws.QUICK, max_trials=128, max_control=128, max_draws=1000)
@@ -69,7 +69,7 @@ def test_the_limit_for_means_of_rank_one_has_the_law_that_is_computed(rng):
 def test_two_binomial_variables_give_the_block_parameters_of_the_library(x64):
     """For the kernel y z, with means 1/2 and -1/2 of 8 signs each."""
     y, labels = np.repeat([1, -1, 1, -1], [6, 2, 2, 6]), np.repeat([0, 1], 8)
-    parameters = places.blocks(np.outer(y, y).astype(float), labels, off_diagonal=False)
+    parameters = setup.blocks(np.outer(y, y).astype(float), labels, off_diagonal=False)
     first, mixed, second = section3_3.block_means(0.5, -0.5)
     np.testing.assert_allclose(
         parameters.psi, [[first, mixed], [mixed, second]], rtol=1e-12
@@ -85,7 +85,7 @@ def test_two_binomial_variables_give_the_block_parameters_of_the_library(x64):
 
 def test_the_sub_gaussian_norm_of_a_normal_variable_by_its_definition():
     """E exp(X^2 / kappa^2) = (1 - 2 / kappa^2)^(-1/2) is 2."""
-    assert pytest.approx(2) == (1 - 2 / places.KAPPA**2) ** -0.5
+    assert pytest.approx(2) == (1 - 2 / setup.KAPPA**2) ** -0.5
 
 
 def test_theorem_2_is_tried_with_the_constant_and_the_probabilities_that_it_names(

@@ -10,7 +10,7 @@ from proofs_check import register
 from proofs_check.claim import Exact, Identity, Inequality, Undecided
 from proofs_check.engine import draws, run
 from proofs_check.papers import populations
-from proofs_check.papers.chen2016.places import ROWS
+from proofs_check.papers.chen2016.setup import ROWS
 
 SAMPLED = ("chen2016:cor5.1", "jaxkern:fourier-pair-law")
 SMALL = dataclasses.replace(draws.QUICK, max_trials=128, max_control=64, max_draws=1000)

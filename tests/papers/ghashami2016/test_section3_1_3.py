@@ -9,7 +9,7 @@ from jaxkern import frequent_directions as fd
 from proofs_check.claim import Setting
 from proofs_check.engine import draws, run
 from proofs_check.papers.ghashami2016 import section3_1_3
-from proofs_check.papers.ghashami2016.places import Scope
+from proofs_check.papers.ghashami2016.setup import Inputs
 
 
 def test_lemma_3_2_is_off_by_two_for_algorithm_1_and_attained_when_corrected(
@@ -56,6 +56,6 @@ def test_a_sketch_that_forgets_is_noticed(claims, monkeypatch):
 
 def test_a_setting_of_a_user_may_be_added():
     setting = Setting("mine", {"rows": np.eye(8)[:5]}, shapes={"l": 4})
-    claim = section3_1_3._lem3_2(Scope())
+    claim = section3_1_3._lem3_2(Inputs())
     ((left, right), *_) = claim.corrected.statement.sides(jax.random.key(0), setting)
     assert 0 <= left <= right.value

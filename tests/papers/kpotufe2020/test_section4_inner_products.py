@@ -30,7 +30,7 @@ def test_the_bounds_of_6_in_both_norms_are_one_number_in_one_coordinate(x64):
         def population_of(self, setting):
             return laws.two_groups("line", [[1.0], [-1.0]], [0.2, 0.8], [0, 1])
 
-    form = section4_inner_products._eq6(OnALine()).printed
+    form = section4_inner_products.eq6(OnALine()).printed
     pairs = form.statement.sides(jax.random.key(0), form.settings[0])[3::5]
     assert pairs and max(left for left, _ in pairs) > 0.01
     for left, right in pairs:

@@ -15,7 +15,7 @@ SHIFTED, PAIRED = {"size": 256, "paired": 0}, {"size": 128, "paired": 1}
 
 
 @dataclass(frozen=True, eq=False)
-class Scope(shared.Scope):
+class Inputs(shared.Inputs):
     """Clouds of points, streams of them, and failure probabilities.
 
     On a user's table, what is said of all Gram matrices and all streams of features is tried on its rows; the

@@ -30,7 +30,7 @@ SPHERE_POINTS, SPHERE_DIM = 96, 256
 
 
 @dataclass(frozen=True, eq=False)
-class Scope(shared.Scope):
+class Inputs(shared.Inputs):
     """Models with a Gaussian kernel, and failure probabilities.
 
     On a user's table the statements about Gaussian kernels and about Lemma 1 are tried around its rows; the others,

@@ -8,19 +8,19 @@ import pytest
 
 from jaxkern.bounds import fourier
 from proofs_check.papers import populations
-from proofs_check.papers.chen2016 import places
+from proofs_check.papers.chen2016 import setup
 
 
 def test_the_fewest_frequencies_are_the_fewest():
     bound = partial(fourier.relative_distances, eps=0.2, num_points=50)
     for delta in (0.3, 0.05, 1e-6):
-        t = places.fewest(bound, delta)
+        t = setup.fewest(bound, delta)
         assert (
             bound(num_frequencies=t).probability
             >= 1 - delta
             > bound(num_frequencies=t - 1).probability
         )
-    assert places.fewest(bound, 0.999999, least=500) == 500
+    assert setup.fewest(bound, 0.999999, least=500) == 500
 
 
 def test_pairs_of_a_users_rows_are_at_quantiles_of_their_distances(x64, rng):
@@ -31,7 +31,7 @@ def test_pairs_of_a_users_rows_are_at_quantiles_of_their_distances(x64, rng):
         [np.linalg.norm(X[i] - X[j]) / lengthscale for i in range(12) for j in range(i)]
     )
     wanted = [np.sort(apart)[round(q * (len(apart) - 1))] for q in (0.05, 0.5, 0.95)]
-    pairs = places.Scope(data).pairs
+    pairs = setup.Inputs(data).pairs
     assert [setting.name for setting in pairs] == [
         f"rows at distance {r:.4g}" for r in wanted
     ]
@@ -39,8 +39,8 @@ def test_pairs_of_a_users_rows_are_at_quantiles_of_their_distances(x64, rng):
         first, second = np.asarray(setting.data["pair"])
         assert np.linalg.norm(first - second) == pytest.approx(lengthscale * r)
         assert setting.numbers["K"] == pytest.approx(math.exp(-(r**2) / 2))
-    ours = [setting.name for setting in places.Scope().pairs]
+    ours = [setting.name for setting in setup.Inputs().pairs]
     for scale in (1e-3, 1e3):
         other = populations.from_rows(scale * X, lengthscale=lengthscale)
-        assert places.Scope(other).distances((1.0, 2.0), 0.1, 12.0) == [1.0, 2.0]
-        assert [setting.name for setting in places.Scope(other).pairs] == ours
+        assert setup.Inputs(other).distances((1.0, 2.0), 0.1, 12.0) == [1.0, 2.0]
+        assert [setting.name for setting in setup.Inputs(other).pairs] == ours

@@ -24,7 +24,7 @@ Size = Callable[[Population, float], float]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Scope(shared.Scope):
+class Inputs(shared.Inputs):
     """Populations and values of tau, and the settings that are made of them."""
 
     @cached_property

@@ -36,7 +36,7 @@ Interval = Callable[[Numbers], tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
-class Scope(shared.Scope):
+class Inputs(shared.Inputs):
     """Pairs and sets of points, and failure probabilities; on a user's table, statements about points use its rows."""
 
     @property
