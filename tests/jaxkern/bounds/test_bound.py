@@ -1,5 +1,6 @@
-"""Every bound is its literal formula, valid up to the edges of its hypotheses, and the same on arrays."""
+"""Every bound is its transcription in the register, valid up to the edges of its hypotheses, and the same on arrays."""
 
+import ast
 import inspect
 import math
 
@@ -7,35 +8,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.bound_cases import (
-    CONCENTRATION,
-    FOURIER,
-    SKETCHING,
-    STREAMING,
-    words_of,
-    wrong_edges,
-)
+from support.bound_cases import FLAGS, KNOWN, TABLES, function_of, wrong_edges
 from support.stress_numbers import NO_NUMBERS
 
-from jaxkern.bounds import Bound, concentration, fourier, sketching, streaming
+from jaxkern import bounds
+from jaxkern.bounds import Bound, fourier, sketching
 from jaxkern.bounds._bound import xp
+from proofs_check import register
 
-TOPICS = {
-    sketching: SKETCHING,
-    fourier: FOURIER,
-    streaming: STREAMING,
-    concentration: CONCENTRATION,
-}
 CASES = {
-    f"{module.__name__[8:]}.{name}": case
-    for module, table in TOPICS.items()
+    f"bounds.{topic}.{name}": case
+    for topic, table in TABLES.items()
     for name, case in table.items()
 }
 QUADRATURE = tuple(
     f"bounds.fourier.{n}"
     for n in ("relative_distances_sharp", "relative_distances_given", "ball")
 )
-"""Those whose literal form is a quadrature."""
+"""Those whose transcription is a quadrature."""
 LIKE_OTHERS = (
     "printed",
     "kernel_values_given",
@@ -43,22 +33,59 @@ LIKE_OTHERS = (
 )  # those the contracts jit and map
 
 
-@pytest.mark.parametrize("module", TOPICS, ids=lambda module: module.__name__)
-def test_every_public_bound_is_in_the_table_with_its_hypotheses(module):
+@pytest.mark.parametrize("topic", TABLES)
+def test_every_public_bound_has_one_transcription_of_each_form_with_hypotheses(topic):
+    module = getattr(bounds, topic)
     functions = {name: getattr(module, name) for name in module.__all__}
-    returned = {
-        name: inspect.signature(x).return_annotation
-        for name, x in functions.items()
-        if callable(x)
-    }
-    bounds = {name for name, what in returned.items() if what in (Bound, "Bound")}
-    assert {
-        name.split()[0] for name, case in TOPICS[module].items() if case.edges
-    } == bounds
+    forms = []
+    for name, function in functions.items():
+        signature = inspect.signature(function) if callable(function) else None
+        if signature and signature.return_annotation in (Bound, "Bound"):
+            forms.append((f"{topic}.{name}", ""))
+            forms += [
+                (f"{topic}.{name}", form)
+                for form, flag in FLAGS.items()
+                if flag in signature.parameters
+            ]
+            assert TABLES[topic][name].edges, name
+    rows = [(row.function, row.form) for row in register.bounds()]
+    assert sorted(row for row in rows if row[0].startswith(topic)) == sorted(forms)
+
+
+def names_in(text):
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+    counters = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+    return {node.id for node in nodes} - counters
+
+
+def reached_from(row):
+    """Return the names that a transcription uses, those behind its symbols included."""
+    edges = [part.split(None, 2)[2] for part in row.hypotheses.split(";") if part]
+    texts = [row.value, row.failure, *edges]
+    reached = set()
+    while texts:
+        names = names_in(texts.pop()) - reached
+        reached |= names
+        texts += [row.symbols[name] for name in names & row.symbols.keys()]
+    return reached
+
+
+def test_transcriptions_use_the_symbols_that_they_declare_and_nothing_else():
+    known = KNOWN.keys() | {"max", "min", "range", "value"}
+    declared = set()
+    used = set()
+    for row in register.bounds():
+        arguments = inspect.signature(function_of(row.function)).parameters.keys()
+        assert not arguments & row.symbols.keys(), row.function
+        reached = reached_from(row)
+        assert reached <= known | arguments | row.symbols.keys(), row.function
+        declared |= row.symbols.items()
+        used |= {(name, row.symbols[name]) for name in reached & row.symbols.keys()}
+    assert declared == used
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_bounds_on_python_numbers_are_the_literal_formula_in_float64(name):
+def test_bounds_on_python_numbers_are_their_transcriptions_in_float64(name):
     bound, words, value, failure, _ = CASES[name]
     found = bound(**words)
     beyond = (
@@ -89,7 +116,7 @@ def test_hypotheses_hold_up_to_their_edges(name):
     [
         pytest.param(n, marks=[pytest.mark.slow] * n.endswith(LIKE_OTHERS))
         for n in CASES
-        if " at " not in n
+        if " at " not in n or ".sketching." not in n
     ],
 )
 def test_bounds_on_arrays_are_those_on_numbers_and_can_be_traced_in_each_argument(
@@ -137,7 +164,7 @@ def test_numpy_scalars_of_any_dtype_give_float64():
 
 def test_what_python_refuses_to_compute_is_a_number_of_ieee():
     """A power of a negative number is complex in Python, and exp(1000) an error; a default is a plain float."""
-    words = words_of(sketching.weak_difference, op_norm=-0.6)
+    words = TABLES["sketching"]["weak_difference"].words | {"op_norm": -0.6}
     found = sketching.weak_difference(**words)
     assert (
         type(found.value) is float
@@ -186,10 +213,7 @@ def test_functions_follow_their_arguments(name):
 
 
 def test_what_is_no_number_is_refused_by_name_and_lists_are_arrays():
-    bound, words = (
-        concentration.lipschitz_kernel,
-        CONCENTRATION["lipschitz_kernel"].words,
-    )
+    bound, words, *_ = TABLES["concentration"]["lipschitz_kernel"]
     assert (
         bound(**words, mean_scale=None).value == bound(**words).value
     )  # None stands for another argument there

@@ -12,20 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import optimize, special, stats
-from support.bound_cases import (
-    FOURIER,
-    ball_failure,
-    hadamard,
-    hadamard_of,
-    kl,
-    stop_loss,
-    wrong_edges,
-)
+from support.bound_cases import TABLES, wrong_edges
+from support.transcriptions import ball_failure, kl, stop_loss
 
 from jaxkern import plan
 from jaxkern.bounds import fourier
 from jaxkern.bounds.fourier import _given
 
+FOURIER = TABLES["fourier"]
 SIZES = {"num_frequencies", "num_features"}
 FREE = {"truncation"}
 """What must grow with them."""
@@ -327,6 +321,21 @@ def test_beyond_its_hypotheses_a_ball_has_a_bound_that_is_a_number():
         < fourier.ball(**words | dict(dim=1000, num_frequencies=1e4)).probability
         < -1e20
     )  # exponents are cut
+
+
+def hadamard_of(k, eps, d, R):
+    log_n = d * math.log(R / math.sqrt(2 * math.log(1 / eps)))
+    return (
+        k
+        / math.e
+        * math.exp((min(log_n, -2 * k * math.log(2 * eps)) - math.log(2)) / k)
+        - k
+        + 1
+    )
+
+
+def hadamard(eps, d, R):
+    return max(1, *[hadamard_of(k, eps, d, R) for k in range(1, 33)])
 
 
 @pytest.mark.parametrize(
