@@ -142,23 +142,29 @@ def bounds() -> tuple[Transcription, ...]:
     """
     rows = []
     for paper in PAPERS:
-        shared = _read(paper).get("bound", {})
+        shared = _read(paper)["bound"]
         for entry in entries(paper):
             fields = {"failure": "0", "hypotheses": "", "symbols": "", "at": ""}
             for bound in entry.get("bound", ()):
-                fields |= {name: " ".join(text.split()) for name, text in bound.items()}
-                function, _, form = fields["function"].partition(" ")
-                symbols = _definitions(shared["symbols"])
-                symbols |= _definitions(fields["symbols"])
-                rows.append(
-                    Transcription(
-                        claim=entry["id"],
-                        shared=" ".join(shared.get("at", "").split()),
-                        **fields
-                        | {"function": function, "form": form, "symbols": symbols},
-                    )
-                )
+                fields |= bound
+                rows.append(_transcription(entry["id"], shared, fields))
     return tuple(rows)
+
+
+def _transcription(
+    claim: str, shared: Mapping[str, str], fields: Mapping[str, str]
+) -> Transcription:
+    text = {name: " ".join(words.split()) for name, words in fields.items()}
+    function, _, form = text.pop("function").partition(" ")
+    symbols = _definitions(shared["symbols"]) | _definitions(text.pop("symbols"))
+    return Transcription(
+        claim=claim,
+        function=function,
+        form=form,
+        symbols=symbols,
+        shared=" ".join(shared.get("at", "").split()),
+        **text,
+    )
 
 
 def _definitions(text: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ Ranks are whole numbers: they are tried one beside an edge, other numbers 1e-9 b
 """
 
 import inspect
-import math
 from functools import partial
 from typing import NamedTuple
 
@@ -16,21 +15,7 @@ from proofs_check import register
 
 STEP = 1e-9
 FLAGS = {"printed": "as_printed", "centered": "centered"}
-MATH = {name: getattr(math, name) for name in ("exp", "log", "sqrt", "e", "inf")}
-KNOWN = MATH | {
-    name: getattr(transcriptions, name)
-    for name in (
-        "ball_failure",
-        "bell",
-        "chi2",
-        "excess",
-        "invgamma",
-        "kl",
-        "scale_mean",
-        "stop_loss",
-        "two_edges",
-    )
-}
+KNOWN = vars(transcriptions)
 """What a transcription may use beside its symbols and arguments."""
 
 
@@ -65,7 +50,7 @@ def function_of(name):
 
 def words_in(text):
     """Return the arguments of a text such as "eps=0.5, dim=3"."""
-    return eval(f"dict({text})", dict(MATH))
+    return eval(f"dict({text})", dict(KNOWN))
 
 
 def places(row):
@@ -126,7 +111,7 @@ def wrong_edges(bound, words, edges):
     """Return the edges at which, just inside and just outside of which, a bound does not say what its hypotheses do."""
     wrong = []
     if isinstance(edges, str):
-        edges = edges_of(edges, dict(MATH))
+        edges = edges_of(edges, dict(KNOWN))
     for word, sign, edge in edges:
         step = 1 if word == "rank" else STEP * max(abs(edge), 1)
         outward = step if sign[0] == "<" else -step

@@ -1,6 +1,6 @@
 """What the right-hand sides in the registers need beyond arithmetic: quadratures, sums over nets, roots, maxima."""
 
-import math
+from math import ceil, e, exp, gamma, inf, log, pi, sqrt  # noqa: F401 - the texts use them
 
 import numpy as np
 from scipy import integrate, optimize, special
@@ -8,13 +8,14 @@ from scipy.stats import chi2, invgamma, ncx2
 
 
 def kl(u):
-    return (u - 1 - math.log(u)) / 2
+    return (u - 1 - log(u)) / 2
 
 
 def stop_loss(t, eps):
     """Return the two bounds of `relative_distances_sharp`, with the means by quadrature."""
     law = chi2(t, scale=1 / t)
-    u, v = (1 + eps) ** 2, (1 - eps) ** 2
+    u = (1 + eps) ** 2
+    v = (1 - eps) ** 2
     c = max(u - 2 * u / (t * (u - 1)), 0)
     x = np.linspace(c, c + 40 * law.std(), 400_001)
     above = np.trapezoid(law.sf(x), x) / (u - c)
@@ -23,54 +24,61 @@ def stop_loss(t, eps):
     return above + np.trapezoid(law.cdf(x), x) / (c - v)
 
 
-def ball_failure(eps, t, d, M, tau, near, q, c):
-    """With the mean of exp(s X) by a sum over the frequency, and the mass of a neighbourhood by quadrature."""
-    u, v = (1 + eps) ** 2, (1 - eps) ** 2
-    lowest, B = v + near * (1 - v), math.sqrt(d) + math.sqrt(2 * (tau + math.log(t)))
-    rho2 = min(12 / B**2 * (1 - v / lowest), 4 * near * (1 - 1 / u))
-    highest, w = u * (1 - rho2 / 4), np.linspace(-12, 12, 4001)
-    weights, z = (
-        np.exp(-(w**2) / 2) / np.exp(-(w**2) / 2).sum(),
-        t / 2 * (1 / lowest - 1) * (highest - lowest),
+def cap(d, tilt):
+    """Return the mean over the sphere of exp(-tilt y), y the share of a squared length that one direction leaves."""
+    a = (d - 1) / 2
+    share = special.gammainc(a, tilt) if a else 1
+    return gamma(d / 2) / sqrt(pi) / tilt**a * share
+
+
+def chernoff(distance, ratio):
+    """Return the tilt and the logarithm of Chernoff's bound for the mean of X / E X, by a sum over frequencies."""
+    w = np.linspace(-12, 12, 4001)
+    weights = np.exp(-(w**2) / 2)
+    mean = 1 - exp(-(distance**2) / 2)
+    Y = (1 - np.cos(distance * w)) / mean - ratio
+    if ratio < 1:
+        Y = -Y
+    least = optimize.minimize_scalar(
+        lambda s: special.logsumexp(s * Y, b=weights / weights.sum()),
+        bounds=(0, 60),
+        method="bounded",
+        options={"xatol": 1e-9},
     )
-    total = math.exp(-tau)
-    for value, tilt in ((highest, t * (highest - 1) / 2), (lowest, z)):
-        a = (d - 1) / 2
-        sphere = (
-            math.gamma(d / 2)
-            / math.sqrt(math.pi)
-            / tilt**a
-            * (special.gammainc(a, tilt) if a else 1)
-        )
-        total += math.exp(-t * kl(value)) / sphere
-    inner, outer = M, M
+    return least.x, least.fun
+
+
+def ball_failure(eps, t, d, M, tau, near, q, c):
+    """Return the failure probability of `fourier.ball`: the part near zero, and shells of ratio q, with reach c."""
+    u = (1 + eps) ** 2
+    v = (1 - eps) ** 2
+    lowest = v + near * (1 - v)
+    B = sqrt(d) + sqrt(2 * (tau + log(t)))
+    rho2 = min(12 / B**2 * (1 - v / lowest), 4 * near * (1 - 1 / u))
+    highest = u * (1 - rho2 / 4)
+    total = exp(-tau)
+    total += exp(-t * kl(highest)) / cap(d, t * (highest - 1) / 2)
+    total += exp(-t * kl(lowest)) / cap(
+        d, t / 2 * (1 / lowest - 1) * (highest - lowest)
+    )
+    inner = outer = M
     while outer**2 > rho2:
-        low, high = (1 - c) * inner, outer + c * inner
-        mean, peak = 1 - math.exp(-(low**2) / 2), min(max(math.sqrt(3), low), high)
-        for ratio, sign, curve in (
-            (u, 1, math.exp(-(low**2) / 2)),
-            (v, -1, (peak**2 - 1) * math.exp(-(peak**2) / 2)),
-        ):
-            Y = sign * ((1 - np.cos(low * w)) / mean - ratio)
-            found = optimize.minimize_scalar(
-                lambda s, Y=Y: special.logsumexp(s * Y, b=weights),
-                bounds=(0, 60),
-                method="bounded",
-                options={"xatol": 1e-9},
-            )
-            k = t * found.x * (highest + ratio * curve) / (2 * mean)
-            x = min(c * inner, math.sqrt((d / 2 + 1) / k))
-            mass = (
-                d
-                * integrate.quad(
-                    lambda y, k=k: y ** (d - 1) * math.exp(-k * y**2), 0, x
-                )[0]
-            )
+        low = (1 - c) * inner
+        mean = 1 - exp(-(low**2) / 2)
+        peak = min(max(sqrt(3), low), outer + c * inner)
+        curves = {u: exp(-(low**2) / 2), v: (peak**2 - 1) * exp(-(peak**2) / 2)}
+        for ratio, curve in curves.items():
+            tilt, logarithm = chernoff(low, ratio)
+            k = t * tilt * (highest + ratio * curve) / (2 * mean)
+            x = min(c * inner, sqrt((d / 2 + 1) / k))
+            y = np.linspace(0, x, 20_001)
+            mass = np.trapezoid(d * y ** (d - 1) * np.exp(-k * y**2), y)
             shell = (outer + x) ** d - (inner - x) ** d
-            total += (
-                (0.5 if outer > inner else 1) * shell / mass * math.exp(t * found.fun)
-            )
-        inner, outer = q ** (math.ceil(math.log(inner) / math.log(q) - 1e-9) - 1), inner
+            if outer > inner:
+                shell /= 2
+            total += shell / mass * exp(t * logarithm)
+        outer = inner
+        inner = q ** (ceil(log(inner) / log(q) - 1e-9) - 1)
     return total
 
 
@@ -106,4 +114,4 @@ def bell(x, v, alpha):
 
 def excess(rate):
     """Return the u > 0 with u - log(1 + u) = rate."""
-    return -special.lambertw(-math.exp(-1 - rate), -1).real - 1
+    return -special.lambertw(-exp(-1 - rate), -1).real - 1

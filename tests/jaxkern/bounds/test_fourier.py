@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 from support.bound_cases import TABLES, wrong_edges
-from support.transcriptions import ball_failure, kl, stop_loss
+from support.transcriptions import kl, stop_loss
 
 from jaxkern import plan
 from jaxkern.bounds import fourier
@@ -266,31 +266,6 @@ def test_distances_are_vectors_of_one_size_and_any_numbers(x64):
             fourier.relative_distances_given(
                 squared_distances=squared, pairs=pairs_, **words
             )
-
-
-@pytest.mark.parametrize(
-    ("eps", "t", "d", "M", "near"),
-    [
-        (0.2, 300, 2, 0.3, 0.1),
-        (0.2, 300, 2, 1e-3, 0.1),
-        (0.9, 30, 1, 10, 0.3),
-        (0.1, 3000, 5, 1.0, 0.2),
-    ],
-)
-def test_the_parts_of_the_bound_of_a_ball(eps, t, d, M, near):
-    found = fourier.ball(
-        eps=eps,
-        num_frequencies=t,
-        dim=d,
-        diameter=M,
-        tau=5,
-        near=near,
-        shell=1.3,
-        reach=0.1,
-    )
-    assert 1 - found.probability == pytest.approx(
-        ball_failure(eps, t, d, M, 5, near, 1.3, 0.1), rel=1e-4
-    )
 
 
 def test_extreme_eigenvalues_are_bounded_by_the_sphere(rng):
