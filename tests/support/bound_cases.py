@@ -26,6 +26,8 @@ class Case(NamedTuple):
     failure: float
     edges: list
     """(word, sign, edge), of the hypotheses that decide: all those of other words hold."""
+    symbols: set
+    """The symbols that were used, with what they are."""
 
 
 class Scope(dict):
@@ -88,7 +90,8 @@ def case_of(row, bound, words):
     edges = edges_of(row.hypotheses, scope)
     broken = {word for word, *edge in edges if not holds(words, word, *edge)}
     alone = [edge for edge in edges if broken <= {edge[0]}]
-    return Case(bound, words, value, failure, alone)
+    used = {(name, row.symbols[name]) for name in scope.keys() & row.symbols.keys()}
+    return Case(bound, words, value, failure, alone, used)
 
 
 def cases_of(topic):
