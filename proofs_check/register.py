@@ -14,41 +14,45 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from proofs_check.claim import KINDS, Check, Claim, Form, Setting, Undecided
 
 PAPERS = ("kpotufe2020", "chen2016", "ghashami2016", "amini2021")
-FIELDS = {
-    *(
-        "id",
-        "place",
-        "title",
-        "kind",
-        "marginal",
-        "printed",
-        "reading",
-        "corrected",
-        "hypotheses",
-        "expected",
-    ),
-    *(
-        "because",
-        "says",
-        "severity",
-        "follows",
-        "loose",
-        "proof",
-        "undecided",
-        "check",
-        "reason",
-    ),
-    *("enclosed", "section", "symbols", "settings"),
-}
+_FIELDS = """
+id place section title kind marginal symbols printed reading corrected hypotheses bound expected because says severity
+follows loose proof undecided check enclosed settings reason
+"""
+FIELDS = set(_FIELDS.split())
 _TOKEN = re.compile(r"\\math(?:bb|cal) ?\w|\\[A-Za-z]+|\\.|\S")
 _WORDS = re.compile(r"\\(?:text|operatorname)\*?\{[^{}]*\}|\\[,;!: ]")
 
 Entry = Mapping[str, Any]
+
+
+class Transcription(NamedTuple):
+    """A right-hand side of a statement in the symbols of its paper, as text: tests compare it with its function."""
+
+    claim: str
+    function: str
+    """Its name in `jaxkern.bounds`, such as "sketching.inner_products"."""
+    form: str
+    """ "printed", "centered" or ""."""
+    symbols: Mapping[str, str]
+    """What each symbol is, in arguments of the function and other symbols."""
+    value: str
+    failure: str
+    """The probability of failure; "0" for a deterministic statement."""
+    hypotheses: str
+    at: str
+    """Arguments at which the two are compared. Semicolons separate places; a later one changes the first."""
+    shared: str
+    """The places of the paper, for required arguments that `at` leaves out."""
+
+
+def _read(paper: str) -> dict[str, Any]:
+    path = resources.files(f"proofs_check.papers.{paper}").joinpath("register.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 @functools.cache
@@ -57,8 +61,7 @@ def entries(paper: str) -> tuple[Entry, ...]:
 
     A section holds until the next one is named, and `symbols` are those that the formulas of the entry have.
     """
-    path = resources.files(f"proofs_check.papers.{paper}").joinpath("register.toml")
-    read = tomllib.loads(path.read_text(encoding="utf-8"))
+    read = _read(paper)
     found, section = read["statement"], ""
     for entry in found:
         section = entry.setdefault("section", section)
@@ -112,6 +115,45 @@ def _occurring(
         for symbol, means in symbols.items()
         if symbol in found and means
     )
+
+
+@functools.cache
+def bounds() -> tuple[Transcription, ...]:
+    """Return the right-hand sides that the registers transcribe, in the papers' order.
+
+    A bound has the fields of the one before it in its entry, unless it has its own, and the symbols of the paper.
+    """
+    rows = []
+    for paper in PAPERS:
+        shared = _read(paper)["bound"]
+        for entry in entries(paper):
+            fields = {"failure": "0", "hypotheses": "", "symbols": "", "at": ""}
+            for bound in entry.get("bound", ()):
+                fields |= bound
+                rows.append(_transcription(entry["id"], shared, fields))
+    return tuple(rows)
+
+
+def _transcription(
+    claim: str, shared: Mapping[str, str], fields: Mapping[str, str]
+) -> Transcription:
+    text = {name: " ".join(words.split()) for name, words in fields.items()}
+    function, _, form = text.pop("function").partition(" ")
+    symbols = _definitions(shared["symbols"]) | _definitions(text.pop("symbols"))
+    return Transcription(
+        claim=claim,
+        function=function,
+        form=form,
+        symbols=symbols,
+        shared=" ".join(shared.get("at", "").split()),
+        **text,
+    )
+
+
+def _definitions(text: str) -> dict[str, str]:
+    """Return the symbols of a text such as "S = op_norm; s = trace / S", with what they are."""
+    parts = (" ".join(part.split()) for part in text.split(";"))
+    return dict(part.split(" = ", 1) for part in parts if part)
 
 
 def outlines() -> list[Claim]:

@@ -55,6 +55,13 @@ def test_every_check_is_a_function_of_its_own(paper):
     assert all(callable(register.function_of(paper, check)) for check in checks)
 
 
+def test_every_transcribed_bound_has_the_form_of_its_entry():
+    """An entry with a printed formula alone says the same of both."""
+    known = {entry["id"]: entry for paper in PAPERS for entry in entries(paper)}
+    for row in register.bounds():
+        assert "printed" in known[row.claim] or row.form != "printed", row.claim
+
+
 def test_no_numbered_statement_is_in_the_margin():
     marginal = [
         entry["id"]

@@ -2,14 +2,8 @@
 
 import importlib
 
-from support.bound_cases import CONCENTRATION, FOURIER, SKETCHING, STREAMING
+from support.bound_cases import TABLES
 
-TABLES = {
-    "sketching": SKETCHING,
-    "fourier": FOURIER,
-    "streaming": STREAMING,
-    "concentration": CONCENTRATION,
-}
 OF_ARRAYS = {"relative_distances_given", "kernel_values_given"}
 ARGUMENTS = {
     f"bounds.{topic}.{name}": {word: float(value) for word, value in case.words.items()}

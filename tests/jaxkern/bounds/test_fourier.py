@@ -12,20 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import optimize, special, stats
-from support.bound_cases import (
-    FOURIER,
-    ball_failure,
-    hadamard,
-    hadamard_of,
-    kl,
-    stop_loss,
-    wrong_edges,
-)
+from support.bound_cases import TABLES, wrong_edges
+from support.transcriptions import kl, stop_loss
 
 from jaxkern import plan
 from jaxkern.bounds import fourier
 from jaxkern.bounds.fourier import _given
 
+FOURIER = TABLES["fourier"]
 SIZES = {"num_frequencies", "num_features"}
 FREE = {"truncation"}
 """What must grow with them."""
@@ -274,31 +268,6 @@ def test_distances_are_vectors_of_one_size_and_any_numbers(x64):
             )
 
 
-@pytest.mark.parametrize(
-    ("eps", "t", "d", "M", "near"),
-    [
-        (0.2, 300, 2, 0.3, 0.1),
-        (0.2, 300, 2, 1e-3, 0.1),
-        (0.9, 30, 1, 10, 0.3),
-        (0.1, 3000, 5, 1.0, 0.2),
-    ],
-)
-def test_the_parts_of_the_bound_of_a_ball(eps, t, d, M, near):
-    found = fourier.ball(
-        eps=eps,
-        num_frequencies=t,
-        dim=d,
-        diameter=M,
-        tau=5,
-        near=near,
-        shell=1.3,
-        reach=0.1,
-    )
-    assert 1 - found.probability == pytest.approx(
-        ball_failure(eps, t, d, M, 5, near, 1.3, 0.1), rel=1e-4
-    )
-
-
 def test_extreme_eigenvalues_are_bounded_by_the_sphere(rng):
     """In a ball that is next to nothing they are all there is; most of what is lost is lost by Chernoff's bound too."""
     t, d, eps = 60, 3, 0.3
@@ -327,6 +296,21 @@ def test_beyond_its_hypotheses_a_ball_has_a_bound_that_is_a_number():
         < fourier.ball(**words | dict(dim=1000, num_frequencies=1e4)).probability
         < -1e20
     )  # exponents are cut
+
+
+def hadamard_of(k, eps, d, R):
+    log_n = d * math.log(R / math.sqrt(2 * math.log(1 / eps)))
+    return (
+        k
+        / math.e
+        * math.exp((min(log_n, -2 * k * math.log(2 * eps)) - math.log(2)) / k)
+        - k
+        + 1
+    )
+
+
+def hadamard(eps, d, R):
+    return max(1, *[hadamard_of(k, eps, d, R) for k in range(1, 33)])
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,18 @@ import math
 
 import numpy as np
 import pytest
-from support.bound_cases import SKETCHING, SPECTRUM, bound_of, words_of, wrong_edges
+from support.bound_cases import TABLES, wrong_edges
 
 from jaxkern.bounds import sketching
 
+SKETCHING = TABLES["sketching"]
 CASES = {name: case for name, case in SKETCHING.items() if " at " not in name}
 FAILING = {name: case for name, case in CASES.items() if "tau" in case.words}
+
+
+def words_of(name, **changes):
+    """Return the arguments of a bound, with changes to those that it has."""
+    return {word: changes.get(word, value) for word, value in CASES[name].words.items()}
 
 
 @pytest.mark.parametrize(
@@ -82,9 +88,8 @@ def test_quantities_of_one_point_are_valid_up_to_rounding(x64, dtype, rounding):
     ],
 )
 def test_sizes_hold_up_to_edges_without_rounding(name, changes, hypotheses):
-    bound = bound_of(sketching, name)
-    words = words_of(bound, **{"kappa": 1.0, "op_norm": 1.0, "trace": 1.0, **changes})
-    assert wrong_edges(bound, words, hypotheses) == []
+    words = words_of(name, **{"kappa": 1.0, "op_norm": 1.0, "trace": 1.0, **changes})
+    assert wrong_edges(CASES[name].bound, words, hypotheses) == []
 
 
 def test_enough_rows_make_a_bound_valid_and_fewer_do_not():
@@ -130,7 +135,9 @@ def test_bounds_relate_as_documented():
         sketching.weak_difference_coupled(**more).value
         < 1e-2 * sketching.weak_difference(**more).value
     )
-    assert SPECTRUM["op_norm"] ** 3 == pytest.approx(SPECTRUM["op_norm3"])
+    assert words["op_norm"] ** 3 == pytest.approx(
+        CASES["conditional_sketch"].words["op_norm3"]
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "printed" not in name])
@@ -175,12 +182,12 @@ def test_sharper_bounds_are_sharper():
             continue
         for n in (1, 30, 10**6):
             given = words | {"n": n}
-            deviations = (
-                sketching.covariance_deviation_sharp,
-                sketching.covariance_deviation_bernstein,
-            )
             sharp, bernstein = (
-                bound(**words_of(bound, **given)).value for bound in deviations
+                CASES[deviation].bound(**words_of(deviation, **given)).value
+                for deviation in (
+                    "covariance_deviation_sharp",
+                    "covariance_deviation_bernstein",
+                )
             )
             assert sharp < bernstein
             general = sketching.inner_products_all_d(**given)
@@ -194,7 +201,7 @@ def test_sharper_bounds_are_sharper():
 def test_a_size_computed_from_a_condition_meets_it():
     """n = 32 kappa s tau / S in floating point, by another order of operations, still counts as enough."""
     for tau in np.linspace(0.1, 9, 50).tolist():
-        words = words_of(sketching.cube_deviation, tau=tau)
+        words = words_of("cube_deviation", tau=tau)
         words["n"] = (
             32
             * words["kappa"]
