@@ -10,8 +10,17 @@ import jax.scipy.special
 import numpy as np
 import scipy  # its parts load when they are used first
 
-from jaxkern.bounds._bound import Bound, Real, formula, one_at_a_time, surely, xp
-from jaxkern.bounds.fourier._pair import LOG2, fails, inside, log_chernoff
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    formula,
+    is_other,
+    one_at_a_time,
+    surely,
+    xp,
+)
+from jaxkern.bounds.fourier._pair import fails, inside, log_chernoff
 
 SMALLEST = 1e-4
 """Differences of nearly equal numbers lose too many digits for smaller relative errors."""
@@ -203,7 +212,7 @@ def relative_distances_closed_form(
     Source: chen2016, Theorem 4.1 (which names no constant), made explicit; Theorem B of docs/theory/chen2016.md.
     `relative_distances` implies it, which the claim chen2016:thm4.1 checks.
     """
-    log_failure = LOG2 - num_frequencies * (eps * (1 - eps / 2)) ** 2
+    log_failure = xp.log(exact(2, eps)) - num_frequencies * (eps * (1 - eps / 2)) ** 2
     return _all_pairs(
         eps, num_points, log_failure, "chen2016, Theorem 4.1 (explicit, closed form)"
     )
@@ -282,10 +291,24 @@ def _all_pairs(eps: Real, num_points: Real, log_failure: Real, source: str) -> B
 
 
 def gamma(name: str, *given: Real) -> Any:
+    """Return a function of scipy.special, in the arithmetic of its arguments."""
+    like = next(filter(is_other, given), None)
+    if like is not None:
+        return _gamma_of_other(name, *(exact(v, like) for v in given))
     if any(isinstance(v, jax.Array) for v in given):
         return getattr(jax.scipy.special, name)(*given)
     found = getattr(scipy.special, name)(*given)
     return found if isinstance(given[0], np.ndarray) else float(found)
+
+
+def _gamma_of_other(name: str, shape: Any, *given: Any) -> Any:
+    if not hasattr(shape, "context"):
+        return getattr(shape, name)(*given)
+    context = shape.context
+    if name == "gammaln":
+        return context.loggamma(shape)
+    limits = (0, *given) if name == "gammainc" else given
+    return context.gammainc(shape, *limits, regularized=True)
 
 
 _lower_gamma, _upper_gamma = partial(gamma, "gammainc"), partial(gamma, "gammaincc")
