@@ -138,11 +138,7 @@ def one_at_a_time(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
     @functools.wraps(function)
     def over_arrays(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
         plain: dict[str, Any] = kwargs
-        if any(map(is_other, plain.values())):
-            raise ValueError(
-                f"{function.__name__} is a quadrature in floats; pass Python, NumPy or JAX numbers"
-            )
-        given = {k: v for k, v in plain.items() if jnp.ndim(v) and k not in _VECTORS}
+        given = {k: v for k, v in plain.items() if np.ndim(v) and k not in _VECTORS}
         if not given:
             return function(*args, **kwargs)
         arrays = jnp.broadcast_arrays(*given.values())
@@ -154,6 +150,20 @@ def one_at_a_time(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
         return jax.tree.map(lambda v: v.reshape(arrays[0].shape), found)
 
     return over_arrays
+
+
+def floats_only(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
+    """Make a bound refuse other arithmetics: its quadrature and the allowance for rounding are those of floats."""
+
+    @functools.wraps(function)
+    def of_floats(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
+        if any(map(is_other, kwargs.values())):
+            raise ValueError(
+                f"{function.__name__} is computed in floats; pass numbers of Python, NumPy or JAX"
+            )
+        return function(*args, **kwargs)
+
+    return of_floats
 
 
 def _number(name: str, value: Any, default: Any) -> Any:

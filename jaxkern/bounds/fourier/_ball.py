@@ -8,7 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its parts load when they are used first
 
-from jaxkern.bounds._bound import Bound, Real, exact, formula, one_at_a_time, surely, xp
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    formula,
+    floats_only,
+    one_at_a_time,
+    surely,
+    xp,
+)
 from jaxkern.bounds.fourier._given import tails
 from jaxkern.bounds.fourier._pair import fails, inside
 from jaxkern.bounds.fourier._pairs import SMALLEST
@@ -89,6 +98,7 @@ def lipschitz_squared(
 
 
 @formula
+@floats_only
 @one_at_a_time
 def ball(
     *,

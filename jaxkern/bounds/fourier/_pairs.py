@@ -160,37 +160,40 @@ def _both_outside(half: Real, eps: Real) -> Any:
     It is the mean of q^2 over a negative binomial J, and q the probability that 3/4 chi2 of t + 2 J degrees does.
     """
     given = [v.dtype for v in (half, eps) if isinstance(v, jax.Array)]
-    exact, dtype = (
-        not given,
-        next((d for d in given if d.itemsize > 2), jnp.float32) if given else float,
-    )
-    xnp, special = (np, scipy.special) if exact else (jnp, jax.scipy.special)
-    half, eps = (v if exact else jnp.asarray(v, dtype) for v in (half, eps))
+    in_jax = bool(given)
+    wide = next((d for d in given if d.itemsize > 2), jnp.float32)
+    dtype = wide if in_jax else float
+    xnp = jnp if in_jax else np
+    exp = np.frompyfunc(xp.exp, 1, 1) if is_other(half) else xnp.exp
+    if in_jax:
+        half, eps = (jnp.asarray(v, dtype) for v in (half, eps))
     spread = xp.sqrt(half) * (2 / 3)
     step = xp.floor(24 * spread / (_TERMS - 1)) + 1
     first = xp.maximum(xp.floor(half / 3 - 12 * spread), 0.0)
     low = first + step * xnp.arange(_TERMS, dtype=dtype)
     high = low + step - 1
 
+    log_gamma = partial(gamma, "gammaln")
+
     def weight(j: Any) -> Any:
-        logs = (
-            special.gammaln(half + j) - special.gammaln(half) - special.gammaln(j + 1)
-        )
-        return xnp.exp(logs + half * math.log(0.75) - j * math.log(4))
+        logs = log_gamma(half + j) - log_gamma(half) - log_gamma(j + 1)
+        return exp(logs + half * xp.log(exact(0.75, half)) - j * xp.log(exact(4, half)))
 
     # Weights rise up to the mode and fall from there on. Those before and after are below a geometric series.
-    largest = weight(xnp.clip(xnp.floor((half - 4) / 3) + 1, low, high))
+    largest = weight(xnp.clip(xp.floor((half - 4) / 3) + 1, low, high))
     total = step * xnp.sum(
         largest * _outside(half + high, half + low, eps, 0.75, half) ** 2
     )
-    after = xnp.maximum((half + high[-1]) / (high[-1] + 1), 1.0) / 4
+    after = xp.maximum((half + high[-1]) / (high[-1] + 1), 1.0) / 4
     before = 4 * first / xp.maximum(half + first - 1, 0.5)
     total = (
         total
         + weight(high[-1]) * after / (1 - after)
         + weight(low[0]) * before / (1 - before)
     )
-    return float(total) if exact else total.astype(given[0])
+    if in_jax:
+        return total.astype(given[0])
+    return total if is_other(half) else float(total)
 
 
 @formula
@@ -292,6 +295,8 @@ def _all_pairs(eps: Real, num_points: Real, log_failure: Real, source: str) -> B
 
 def gamma(name: str, *given: Real) -> Any:
     """Return a function of scipy.special, in the arithmetic of its arguments."""
+    if any(isinstance(v, np.ndarray) and v.dtype.hasobject for v in given):
+        return np.frompyfunc(partial(gamma, name), len(given), 1)(*given)
     like = next(filter(is_other, given), None)
     if like is not None:
         return _gamma_of_other(name, *(exact(v, like) for v in given))
