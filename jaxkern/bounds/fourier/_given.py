@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern._types import ArrayLike, Float
-from jaxkern.bounds._bound import Bound, Real, formula, floats_only, one_at_a_time
+from jaxkern.bounds._bound import Bound, Real, floats_only, formula, one_at_a_time
 from jaxkern.bounds._bound import xp as scalar
 from jaxkern.bounds.fourier._pair import inside
 from jaxkern.bounds.fourier._pairs import SMALLEST, stop_loss
