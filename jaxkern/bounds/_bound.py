@@ -297,22 +297,24 @@ def _of_other(name: str, *args: Any) -> Any:
     return value if is_other(value) else like.context.nan  # of a complex number
 
 
-def _of_kind(name: str, exact: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def _of_kind(
+    name: str, of_floats: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """Return a function of real numbers: of `math` on Python floats, by NumPy on its scalars, by JAX on arrays.
 
     Numbers of another arithmetic have their own.
     """
-    exact = exact or getattr(math, name)
+    of_floats = of_floats or getattr(math, name)
 
     def function(*args: Any) -> Any:
+        if any(map(is_other, args)):
+            return _of_other(name, *args)
         if any(isinstance(x, jax.Array | np.ndarray) for x in args):
             return getattr(jnp, name)(*args)
         if any(isinstance(x, np.generic) for x in args):
             return getattr(np, name)(*args)
-        if any(map(is_other, args)):
-            return _of_other(name, *args)
         try:
-            return exact(*args)
+            return of_floats(*args)
         except (
             OverflowError,
             ValueError,

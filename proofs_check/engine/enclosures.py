@@ -520,6 +520,49 @@ def _frobenius(matrix: np.ndarray) -> Ball:
     return sum((x * x for x in matrix.ravel()), start=ball(0)).nonnegative_part().sqrt()
 
 
+def _quotient(left: Ball, right: Ball) -> Ball:
+    if right == 0 and left != 0:
+        return arb.pos_inf() if _Decided(left) > 0 else arb.neg_inf()
+    return left / right
+
+
+def _operators(
+    operation: Callable[[Any, Any], Any],
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the methods of `_Decided` for self + other and other + self, if the operation is +."""
+
+    def combine(left: Any, right: Any) -> "_Decided":
+        left = _Decided(left)
+        right = _Decided(right)
+        return _determined(operation(left.ball, right.ball), left, right)
+
+    def method(self: "_Decided", other: Any) -> Any:
+        # NumPy then goes through the entries of the array.
+        return NotImplemented if isinstance(other, np.ndarray) else combine(self, other)
+
+    return method, lambda self, other: combine(other, self)
+
+
+def _relation(
+    holds: Callable[[Any, Any], Any], fails: Callable[[Any, Any], Any]
+) -> Callable[..., bool]:
+    """Return the comparison of `_Decided` that holds or fails for two balls, and raises where neither is known."""
+
+    def compare(self: "_Decided", other: Any) -> bool:
+        left = self.ball
+        right = left if other is self else _Decided(other).ball
+        if left.is_nan() or right.is_nan():
+            return False
+        if other is self:
+            return bool(holds(0, 0))
+        if holds(left, right) or fails(left, right):
+            return bool(holds(left, right))
+        sides = f"{_short(left)} {holds.__name__} {_short(right)}"
+        raise ArithmeticError(f"{sides} is not decided by balls of {ctx.prec} bits")
+
+    return compare
+
+
 class _Decided:
     """A number in a ball, whose comparisons are decided: what the balls leave open raises ArithmeticError.
 
@@ -536,53 +579,24 @@ class _Decided:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __add__(self, other: Any) -> Any:
-        return _combined(operator.add, self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _combined(operator.add, other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _combined(operator.sub, self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _combined(operator.sub, other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _combined(operator.mul, self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _combined(operator.mul, other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _combined(_quotient, self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _combined(_quotient, other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return _power(self, _Decided(other))
-
-    def __rpow__(self, other: Any) -> Any:
-        return _power(_Decided(other), self)
+    __add__, __radd__ = _operators(operator.add)
+    __sub__, __rsub__ = _operators(operator.sub)
+    __mul__, __rmul__ = _operators(operator.mul)
+    __truediv__, __rtruediv__ = _operators(_quotient)
+    __lt__ = _relation(operator.lt, operator.ge)
+    __le__ = _relation(operator.le, operator.gt)
+    __gt__ = _relation(operator.gt, operator.le)
+    __ge__ = _relation(operator.ge, operator.lt)
+    __eq__ = _relation(operator.eq, operator.ne)  # type: ignore[assignment]
 
     def __neg__(self) -> "_Decided":
         return _Decided(-self.ball)
 
-    def __lt__(self, other: Any) -> bool:
-        return _holds(operator.lt, operator.ge, self, other)
+    def __pow__(self, other: Any) -> "_Decided":
+        return _power(self, _Decided(other))
 
-    def __le__(self, other: Any) -> bool:
-        return _holds(operator.le, operator.gt, self, other)
-
-    def __gt__(self, other: Any) -> bool:
-        return _holds(operator.gt, operator.le, self, other)
-
-    def __ge__(self, other: Any) -> bool:
-        return _holds(operator.ge, operator.lt, self, other)
-
-    def __eq__(self, other: Any) -> bool:
-        return _holds(operator.eq, operator.ne, self, other)
+    def __rpow__(self, other: Any) -> "_Decided":
+        return _power(_Decided(other), self)
 
     def max(self, other: Any) -> "_Decided":
         return _Decided(self.ball.max(_Decided(other).ball))
@@ -618,14 +632,6 @@ class _Decided:
         return _gamma(_gamma_above, self, _Decided(x), 1)
 
 
-def _combined(operation: Callable[[Ball, Ball], Ball], left: Any, right: Any) -> Any:
-    """Return an operation on two numbers; NumPy does those on an array, entry by entry."""
-    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        return NotImplemented
-    pair = _Decided(left), _Decided(right)
-    return _determined(operation(*(x.ball for x in pair)), *pair)
-
-
 def _determined(value: Ball, *arguments: _Decided) -> _Decided:
     """Return a number, or raise: it is NaN only where an argument is, or where all arguments are points."""
     balls = [x.ball for x in arguments]
@@ -635,12 +641,6 @@ def _determined(value: Ball, *arguments: _Decided) -> _Decided:
             f"not known to be defined at {', '.join(map(str, balls))}"
         )
     return _Decided(value)
-
-
-def _quotient(left: Ball, right: Ball) -> Ball:
-    if right == 0 and left != 0:
-        return arb.pos_inf() if _Decided(left) > 0 else arb.neg_inf()
-    return left / right
 
 
 def _power(base: _Decided, exponent: _Decided) -> _Decided:
@@ -666,20 +666,6 @@ def _log(x: _Decided, value: Ball) -> _Decided:
     if x > 0:
         return _Decided(value)
     return _Decided(arb.neg_inf() if x == 0 else arb.nan())
-
-
-def _holds(relation: Any, opposite: Any, left: _Decided, right: Any) -> bool:
-    """Return whether two numbers have a relation, or raise where their balls do not tell it from its opposite."""
-    right = _Decided(right) if left is not right else left
-    if left.ball.is_nan() or right.ball.is_nan():
-        return False
-    if left is right:
-        return bool(relation(0, 0))
-    if relation(left.ball, right.ball) or opposite(left.ball, right.ball):
-        return bool(relation(left.ball, right.ball))
-    raise ArithmeticError(
-        f"{_short(left.ball)} {relation.__name__} {_short(right.ball)} is not decided by balls of {ctx.prec} bits"
-    )
 
 
 def bound(formula: Callable[..., Bound], **numbers: Any) -> Bound:
