@@ -82,7 +82,7 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
     """Make a bound compute in float64 with Python floats wherever it gets Python or NumPy scalars.
 
     If one argument is a number of another arithmetic, the others are converted to it, exactly, and nothing is rounded
-    to a float.
+    to a float. Numbers of mpmath raise ZeroDivisionError where others are infinite.
 
     Python raises where a float divides by zero, leaves the range, or has no real root. There the bound is computed by
     the rules of IEEE, as it is for arrays; `valid` then says whether it means anything. It does not where the value,

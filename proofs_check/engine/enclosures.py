@@ -587,7 +587,7 @@ class _Decided:
     __le__ = _relation(operator.le, operator.gt)
     __gt__ = _relation(operator.gt, operator.le)
     __ge__ = _relation(operator.ge, operator.lt)
-    __eq__ = _relation(operator.eq, operator.ne)  # type: ignore[assignment]
+    __eq__ = _relation(operator.eq, operator.ne)
 
     def __neg__(self) -> "_Decided":
         return _Decided(-self.ball)
