@@ -21,7 +21,10 @@ from jaxkern._types import Array, Float
 from jaxkern.pytrees import pytree, static
 
 Real = float | Float[Array, "..."]
-"""What a bound takes: a number of Python or NumPy, or an array of numbers, which broadcasts against the others."""
+"""What a bound takes: a number of Python or NumPy, or an array of numbers, which broadcasts against the others.
+
+It also takes numbers of another arithmetic (`is_other`), which have no common type.
+"""
 
 
 @pytree
@@ -78,6 +81,9 @@ _P = ParamSpec("_P")
 def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
     """Make a bound compute in float64 with Python floats wherever it gets Python or NumPy scalars.
 
+    If one argument is a number of another arithmetic, the others are converted to it, exactly, and nothing is rounded
+    to a float. Numbers of mpmath raise ZeroDivisionError where others are infinite.
+
     Python raises where a float divides by zero, leaves the range, or has no real root. There the bound is computed by
     the rules of IEEE, as it is for arrays; `valid` then says whether it means anything. It does not where the value,
     the probability or an argument is not a number, or less than one thing is counted, or no kernel has the quantities
@@ -94,7 +100,11 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
             name: _number(name, value, defaults.get(name, 0.0))
             for name, value in kwargs.items()
         }
-        return _judged(in_floats(args, given), given)
+        other = next(filter(is_other, given.values()), None)
+        if other is None:
+            return _judged(in_floats(args, given), given)
+        exactly: Any = {name: exact(v, other) for name, v in given.items()}
+        return _judged(function(*args, **exactly), exactly)
 
     @np.errstate(all="ignore")
     def in_floats(args: Any, given: dict[str, Any]) -> Bound:
@@ -128,7 +138,7 @@ def one_at_a_time(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
     @functools.wraps(function)
     def over_arrays(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
         plain: dict[str, Any] = kwargs
-        given = {k: v for k, v in plain.items() if jnp.ndim(v) and k not in _VECTORS}
+        given = {k: v for k, v in plain.items() if np.ndim(v) and k not in _VECTORS}
         if not given:
             return function(*args, **kwargs)
         arrays = jnp.broadcast_arrays(*given.values())
@@ -142,9 +152,24 @@ def one_at_a_time(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
     return over_arrays
 
 
+def floats_only(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
+    """Make a bound refuse other arithmetics: its quadrature and the allowance for rounding are those of floats."""
+
+    @functools.wraps(function)
+    def of_floats(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
+        if any(map(is_other, kwargs.values())):
+            raise ValueError(
+                f"{function.__name__} is computed in floats; pass numbers of Python, NumPy or JAX"
+            )
+        return function(*args, **kwargs)
+
+    return of_floats
+
+
 def _number(name: str, value: Any, default: Any) -> Any:
     """Return an argument that is a number or an array of them, or left at None; flags are checked where they count."""
-    if isinstance(default, bool) or (value is None and default is None):
+    optional = value is None and default is None
+    if optional or isinstance(default, bool) or is_other(value):
         return value
     if isinstance(value, list | tuple):
         with contextlib.suppress(ValueError):  # of ragged lists
@@ -158,12 +183,12 @@ def _judged(bound: Bound, given: dict[str, Any]) -> Bound:
     """Return a bound that is not valid where its value, probability or an argument is no number, or a size below 1."""
     shapes = (
         (),
-        jnp.shape(bound.value),
+        np.shape(bound.value),
     )  # arguments of other shapes are summed up in the value
     arguments = {
         k: v
         for k, v in given.items()
-        if not (v is None or isinstance(v, bool)) and jnp.shape(v) in shapes
+        if not (v is None or isinstance(v, bool)) and np.shape(v) in shapes
     }
     possible = consistent(given).values()
     valid = functools.reduce(operator.and_, possible, bound.valid)
@@ -172,9 +197,10 @@ def _judged(bound: Bound, given: dict[str, Any]) -> Bound:
     sizes = [
         v for name, v in arguments.items() if name in _SIZES or name.startswith("num_")
     ]
-    if all(map(checks.is_static, numbers)) and isinstance(bound.valid, bool | np.bool_):
-        known = all(v == v for v in numbers) and all(v >= 1 for v in sizes)
-        return bound if known else dataclasses.replace(bound, valid=False)
+    known = all(checks.is_static(v) or is_other(v) for v in numbers)
+    if known and isinstance(bound.valid, bool | np.bool_):
+        fit = all(v == v for v in numbers) and all(v >= 1 for v in sizes)
+        return bound if fit else dataclasses.replace(bound, valid=False)
     tests = [
         *(jnp.logical_not(jnp.isnan(v)) for v in numbers),
         *(jnp.asarray(v) >= 1 for v in sizes),
@@ -217,8 +243,19 @@ def _rounding(value: Any) -> float:
 
 def surely(value: Any, valid: Any, source: str) -> Bound:
     """Return the bound of a deterministic statement: its probability is 1, of the kind of its value."""
+    is_array = isinstance(value, jax.Array | np.ndarray)
+    probability = jnp.ones_like(value) if is_array else exact(1.0, value)
+    return Bound(value, probability, valid, source)
+
+
+def fails(value: Any, times: Real, exponent: Any, valid: Any, source: str) -> Bound:
+    """Return a bound that fails with probability times exp(-exponent)."""
     return Bound(
-        value, 1.0 if checks.is_static(value) else jnp.ones_like(value), valid, source
+        value,
+        1 - times * xp.exp(-exponent),
+        valid,
+        source,
+        exponent=exponent - xp.log(exact(times, exponent)),
     )
 
 
@@ -227,17 +264,57 @@ def note_of(as_printed: bool, otherwise: str) -> str:
     return " (printed)" if checks.flag("as_printed", as_printed) else f" ({otherwise})"
 
 
-def _of_kind(name: str, exact: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Return a function of real numbers: of `math` on Python floats, by NumPy on its scalars, by JAX on arrays."""
-    exact = exact or getattr(math, name)
+def is_other(value: Any) -> bool:
+    """Tell whether a value is a number of another arithmetic than those of Python, NumPy and JAX.
+
+    That is a number of mpmath, or one whose methods have the names of functions of NumPy: `log1p`, `max` and so on. Its
+    comparisons must say whether they hold, and a number must equal itself unless it is NaN.
+    """
+    if isinstance(value, int | float) or hasattr(value, "dtype"):
+        return False
+    of_mpmath = hasattr(value, "context") and hasattr(value, "_mpf_")
+    return of_mpmath or (hasattr(value, "log1p") and hasattr(value, "max"))
+
+
+def exact(number: Any, like: Any) -> Any:
+    """Return a Python or NumPy number in the arithmetic of `like`, so that its functions are not rounded to floats."""
+    if not (checks.is_static(number) and is_other(like)):
+        return number
+    kind = like.context.mpf if hasattr(like, "context") else type(like)
+    return kind(number if isinstance(number, int) else float(number))
+
+
+def _of_other(name: str, *args: Any) -> Any:
+    """Return a function of numbers one of which is of another arithmetic."""
+    like = next(filter(is_other, args))
+    first, *rest = (exact(x, like) for x in args)
+    choose = {"maximum": max, "minimum": min}.get(name)
+    if not hasattr(like, "context"):
+        return getattr(first, choose.__name__ if choose else name)(*rest)
+    if choose:
+        return _unless_nan(choose)(first, *rest)
+    value = getattr(like.context, name)(first)
+    return value if is_other(value) else like.context.nan  # of a complex number
+
+
+def _of_kind(
+    name: str, of_floats: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """Return a function of real numbers: of `math` on Python floats, by NumPy on its scalars, by JAX on arrays.
+
+    Numbers of another arithmetic have their own.
+    """
+    of_floats = of_floats or getattr(math, name)
 
     def function(*args: Any) -> Any:
+        if any(map(is_other, args)):
+            return _of_other(name, *args)
         if any(isinstance(x, jax.Array | np.ndarray) for x in args):
             return getattr(jnp, name)(*args)
         if any(isinstance(x, np.generic) for x in args):
             return getattr(np, name)(*args)
         try:
-            return exact(*args)
+            return of_floats(*args)
         except (
             OverflowError,
             ValueError,

@@ -7,11 +7,19 @@ Gtilde = Z W W' Z' that of the features projected to the row space W of the sket
 """
 
 import dataclasses
-import math
 from typing import Any
 
 from jaxkern.bounds import fourier
-from jaxkern.bounds._bound import Bound, Real, formula, note_of, surely, xp
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    fails,
+    formula,
+    note_of,
+    surely,
+    xp,
+)
 
 __all__ = [
     "best_rank", "frequent_directions", "frequent_directions_buffered", "frequent_directions_rowwise",
@@ -197,9 +205,8 @@ def streaming_gram(
     half = _half(sketch_size)
     valid = gram.valid & (sketch_size >= 2)
     source = "ghashami2016, Theorem 3.2" + note_of(as_printed, "corrected")
-    bound = Bound(
-        eps + 2 / (sketch_size if as_printed else half), gram.probability, valid, source
-    )
+    value = eps + 2 / (sketch_size if as_printed else half)
+    bound = dataclasses.replace(gram, value=value, valid=valid, source=source)
     return _even(bound, sketch_size, half) if as_printed else bound
 
 
@@ -227,9 +234,13 @@ def streaming_gram_buffered(
     free = fourier.gram_spectral_paired_all_n(eps=eps, num_frequencies=num_frequencies)
     # Where the second is not valid it is negative: 40 exp(-1 / 2) > 1.
     probability = xp.maximum(direct.probability, free.probability)
-    valid = (eps > 0) & (sketch_size >= 1)
-    value = eps + 1 / (sketch_size + 1)
-    return Bound(value, probability, valid, "jaxkern, Theorem E of ghashami2016")
+    return Bound(
+        eps + 1 / (sketch_size + 1),
+        probability,
+        (eps > 0) & (sketch_size >= 1),
+        "jaxkern, Theorem E of ghashami2016",
+        exponent=xp.maximum(direct.exponent, free.exponent),
+    )
 
 
 @formula
@@ -269,7 +280,7 @@ def best_rank(
 
     Source: ghashami2016, Lemma 3.5; Theorem F of docs/theory/ghashami2016.md; claim ghashami2016:lem3.5.
     """
-    constant = 1.0 if as_printed else math.sqrt(5.0)
+    constant = 1.0 if as_printed else xp.sqrt(exact(5.0, tail))
     value = tail + constant * xp.sqrt(rank) * spectral
     return surely(
         value,
@@ -296,7 +307,7 @@ def nystrom_best_rank(*, num_landmarks: Real, rank: Real, tau: Real) -> Bound:
     """
     value = 2 * (1 + xp.sqrt(tau)) / xp.sqrt(num_landmarks)
     valid = (tau >= 0) & _whole(rank) & (rank >= 1) & (rank <= num_landmarks)
-    return Bound(value, 1 - xp.exp(-tau), valid, "jaxkern, Theorem H of ghashami2016")
+    return fails(value, 1, tau, valid, "jaxkern, Theorem H of ghashami2016")
 
 
 @formula
@@ -333,9 +344,7 @@ def nystrom_coherence(
     )  # room for a size computed from it
     enough = (num_landmarks * eps**2 >= least) & (num_landmarks <= num_points)
     valid = enough & (eps > 0) & (eps < 1) & _whole(rank) & (rank >= 1)
-    return Bound(
-        value, 1 - xp.exp(-tau), valid, "ghashami2016, Section 1.1 (coherence)"
-    )
+    return fails(value, 1, tau, valid, "ghashami2016, Section 1.1 (coherence)")
 
 
 @formula
@@ -378,9 +387,9 @@ def nystrom_spectral(*, eps: Real, num_landmarks: Real) -> Bound:
 
     Source: Theorem G of docs/theory/ghashami2016.md; claim jaxkern:nystrom-spectral.
     """
-    failure = 20 * xp.exp(-(eps**2) * num_landmarks / (0.5 + 2 * eps / 3))
+    exponent = eps**2 * num_landmarks / (0.5 + 2 * eps / 3)
     valid = eps >= 1 / (2 * xp.sqrt(num_landmarks)) + 1 / (3 * num_landmarks)
-    return Bound(eps, 1 - failure, valid, "jaxkern, Theorem G of ghashami2016")
+    return fails(eps, 20, exponent, valid, "jaxkern, Theorem G of ghashami2016")
 
 
 @formula

@@ -1,9 +1,18 @@
 """Misclassification of kernel spectral clustering: amini2021, Theorem 3 and Corollary 1."""
 
-import math
+import dataclasses
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, Real, formula, note_of, surely, xp
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    fails,
+    formula,
+    note_of,
+    surely,
+    xp,
+)
 from jaxkern.bounds.concentration._inner import inner_product_gaussian
 
 
@@ -147,12 +156,8 @@ def misclassification(
     spread = _spread(lipschitz, noise, op_norm, dim, num_points, t, as_printed)
     cost = 4 * (1 + kmeans_factor) ** 2 * 16 * num_clusters * (spread + vbar2)
     source = "amini2021, Theorem 3" + note_of(as_printed, "corrected")
-    return Bound(
-        cost / gamma2,
-        1 - xp.exp(-(t**2)),
-        (t >= 0) & (kmeans_factor >= 1) & _separated(cost, gamma2, gamma_tilde2),
-        source,
-    )
+    valid = (t >= 0) & (kmeans_factor >= 1) & _separated(cost, gamma2, gamma_tilde2)
+    return fails(cost / gamma2, 1, t**2, valid, source)
 
 
 @formula
@@ -195,18 +200,17 @@ def misclassification_population(
     constant = 4 * (1 + kmeans_factor) ** 2
     theorem = constant * 16 * num_clusters * (spread + vbar2) / gamma2
     extra = 18 * bound**2 * t / xp.sqrt(min_share * num_points) / gamma2
-    probability = 1 - 5 * num_clusters**2 * xp.exp(-(t**2))
+    pairs = 5 * num_clusters**2
     possible = (t >= 0) & (kmeans_factor >= 1) & (min_share > 0) & (min_share <= 1)
     if as_printed:
         least = (1 - constant * extra) * gamma_tilde2
         separated = _separated(theorem * gamma2, gamma2, least)
         valid = possible & separated & (gamma_tilde2 > 0)
-        return Bound(
-            2 * theorem + extra, probability, valid, "amini2021, Corollary 1 (printed)"
-        )
+        source = "amini2021, Corollary 1 (printed)"
+        return fails(2 * theorem + extra, pairs, t**2, valid, source)
     value = 2 * theorem + 16 * num_clusters * constant * extra
     valid = possible & _separated(value * gamma2, gamma2, gamma_tilde2)
-    return Bound(value, probability, valid, "amini2021, Corollary 1 (corrected)")
+    return fails(value, pairs, t**2, valid, "amini2021, Corollary 1 (corrected)")
 
 
 @formula
@@ -245,13 +249,10 @@ def misclassification_operator(
 
     Source: Theorem C of docs/theory/amini2021.md; claim jaxkern:misclassification-operator, for distance kernels.
     """
-    root = xp.sqrt(2 * (1 + 1 / num_points)) + 2 * math.sqrt(2.0) * t / xp.sqrt(
-        num_points
-    )
+    root = xp.sqrt(2 * (1 + 1 / num_points))
+    root = root + 2 * xp.sqrt(exact(2.0, t)) * t / xp.sqrt(num_points)
     spectral = lipschitz * omega * scale * root + mean_gap
-    bound = Bound(
-        spectral, 1 - xp.exp(-(t**2)), t >= 0, "jaxkern, Theorem C of amini2021"
-    )
+    bound = fails(spectral, 1, t**2, t >= 0, "jaxkern, Theorem C of amini2021")
     return _operator(
         bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor
     )
@@ -289,12 +290,8 @@ def misclassification_operator_distance(
     """
     root = xp.sqrt(2 * (1 - 1 / num_points)) + 2 * t / xp.sqrt(num_points)
     spectral = lipschitz * omega * scale * root + mean_gap
-    bound = Bound(
-        spectral,
-        1 - xp.exp(-(t**2)),
-        t >= 0,
-        "jaxkern, Theorem C of amini2021 (distance kernels)",
-    )
+    source = "jaxkern, Theorem C of amini2021 (distance kernels)"
+    bound = fails(spectral, 1, t**2, t >= 0, source)
     return _operator(
         bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor
     )
@@ -341,12 +338,11 @@ def misclassification_operator_inner_product(
         num_points=num_points,
         u=u,
     )
-    spectral, valid = noise.value / num_points + mean_gap, noise.valid & (scale > 0)
-    bound = Bound(
-        spectral,
-        noise.probability,
-        valid,
-        "jaxkern, Theorem C of amini2021 (inner products)",
+    bound = dataclasses.replace(
+        noise,
+        value=noise.value / num_points + mean_gap,
+        valid=noise.valid & (scale > 0),
+        source="jaxkern, Theorem C of amini2021 (inner products)",
     )
     return _operator(
         bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor
@@ -384,7 +380,7 @@ def _operator(
     cost = _kmeans_constant(kmeans, False) * factor * clusters * spectral.value**2
     valid = spectral.valid & _separated(cost, gamma2, gamma_tilde2)
     valid = valid & (kmeans >= 1) & (factor >= 5)
-    return Bound(cost / gamma2, spectral.probability, valid, spectral.source)
+    return dataclasses.replace(spectral, value=cost / gamma2, valid=valid)
 
 
 def _kmeans_constant(kmeans_factor: Real, as_printed: bool) -> Any:

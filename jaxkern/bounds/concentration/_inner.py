@@ -1,9 +1,16 @@
 """Concentration of the inner product kernel and quadratic forms: amini2021, Section 2.2 and Appendix A.3."""
 
-import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    fails,
+    formula,
+    note_of,
+    xp,
+)
 
 
 @formula
@@ -39,13 +46,13 @@ def inner_product_kernel(
     Source: amini2021, Theorem 2; claim amini2021:thm2.
     """
     eta = dim + (mean_norm / (kappa * scale)) ** 2
-    size = 1.0 if as_printed else (math.log(9.0) + c1) / c2
+    size = 1.0 if as_printed else (xp.log(exact(9.0, c1)) + c1) / c2
     delta = (xp.sqrt(size * num_points) + u) / xp.sqrt(eta)
     value = 2 * kappa**2 * scale**2 * eta * xp.maximum(delta**2, delta)
     power = c1 * xp.log(num_points) if as_printed else c1 * num_points
     valid = (u >= 0) & (num_points >= 1) & (c1 > 0) & (c2 > 0)
     source = "amini2021, Theorem 2" + note_of(as_printed, "corrected")
-    return Bound(value, 1 - 4 * xp.exp(-power - c2 * u**2), valid, source)
+    return fails(value, 4, power + c2 * u**2, valid, source)
 
 
 @formula
@@ -77,12 +84,8 @@ def inner_product_gaussian(
     value = scale**2 * (2 * xp.sqrt(dim) * x + x**2) + 2 * scale * mean_norm * (
         x + xp.sqrt(mean_rank)
     )
-    return Bound(
-        value,
-        1 - 3 * xp.exp(-(u**2) / 2),
-        u >= 0,
-        "jaxkern, Theorem B of amini2021 (isotropic)",
-    )
+    source = "jaxkern, Theorem B of amini2021 (isotropic)"
+    return fails(value, 3, u**2 / 2, u >= 0, source)
 
 
 @formula
@@ -104,14 +107,14 @@ def inner_product_gaussian_any(
 
     Source: Theorem B of docs/theory/amini2021.md; claim jaxkern:inner-product-any.
     """
-    x = tau + num_points * math.log(9.0)
-    value = 512 / 449 * _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, x)
-    return Bound(
-        value,
-        1 - xp.exp(-tau),
-        tau > 0,
-        "jaxkern, Theorem B of amini2021 (any covariances)",
+    x = tau + num_points * xp.log(exact(9.0, tau))
+    value = (
+        exact(512, tau)
+        / 449
+        * _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, x)
     )
+    source = "jaxkern, Theorem B of amini2021 (any covariances)"
+    return fails(value, 1, tau, tau > 0, source)
 
 
 @formula
@@ -137,12 +140,8 @@ def inner_product_lower(
     free = num_points - mean_rank
     value = mean_norm * (xp.sqrt(xp.maximum(free - 0.5, 0.0)) - u)
     valid = (u >= 0) & (free >= 1)
-    return Bound(
-        value,
-        1 - xp.exp(-(u**2) / 2),
-        valid,
-        "amini2021, Section 2.2, sharpness (corrected)",
-    )
+    source = "amini2021, Section 2.2, sharpness (corrected)"
+    return fails(value, 1, u**2 / 2, valid, source)
 
 
 @formula
@@ -172,12 +171,8 @@ def inner_product_lower_centred(
     whole = xp.sqrt(xp.maximum(num_points + dim - 1.5, 0.0))
     value = scale**2 * xp.maximum((rows - u) * (columns - u), (whole - u) ** 2 - dim)
     valid = (u >= 0) & (u <= rows) & (u <= columns) & (dim >= 1) & (num_points >= 2)
-    return Bound(
-        value,
-        1 - 3 * xp.exp(-(u**2) / 2),
-        valid,
-        "amini2021, Section 2.2, without means (explicit)",
-    )
+    source = "amini2021, Section 2.2, without means (explicit)"
+    return fails(value, 3, u**2 / 2, valid, source)
 
 
 @formula
@@ -201,10 +196,9 @@ def quadratic_form(
     Source: amini2021, Lemma 3; claim amini2021:lem3.
     """
     eta = dim + (mean_norm / (kappa * scale)) ** 2
-    failure = 4 * xp.exp(-c * xp.minimum(t**2 / eta, t))
-    return Bound(
-        kappa**2 * scale**2 * t, 1 - failure, (t >= 0) & (c > 0), "amini2021, Lemma 3"
-    )
+    value = kappa**2 * scale**2 * t
+    exponent = c * xp.minimum(t**2 / eta, t)
+    return fails(value, 4, exponent, (t >= 0) & (c > 0), "amini2021, Lemma 3")
 
 
 @formula
@@ -227,12 +221,7 @@ def quadratic_form_gaussian(
     Source: Theorem B of docs/theory/amini2021.md; claim amini2021:lem3.
     """
     value = _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau)
-    return Bound(
-        value,
-        1 - 2 * xp.exp(-tau),
-        tau > 0,
-        "jaxkern, Theorem B of amini2021 (Lemma 3)",
-    )
+    return fails(value, 2, tau, tau > 0, "jaxkern, Theorem B of amini2021 (Lemma 3)")
 
 
 @formula
@@ -264,8 +253,9 @@ def hanson_wright(
     Source: amini2021, Theorem 6; claim amini2021:thm6.
     """
     spread = dim * frobenius**2 + (mean_frobenius / kappa) ** 2
-    failure = 4 * xp.exp(-c * xp.minimum(t**2 / spread, t / op_norm))
-    return Bound(kappa**2 * t, 1 - failure, (t >= 0) & (c > 0), "amini2021, Theorem 6")
+    exponent = c * xp.minimum(t**2 / spread, t / op_norm)
+    valid = (t >= 0) & (c > 0)
+    return fails(kappa**2 * t, 4, exponent, valid, "amini2021, Theorem 6")
 
 
 @formula
@@ -296,12 +286,7 @@ def hanson_wright_gaussian(
     """
     spread = scale**4 * dim * frobenius**2 + 2 * (scale * mean_frobenius) ** 2
     value = _chaos(spread, scale**2 * op_norm, tau)
-    return Bound(
-        value,
-        1 - 2 * xp.exp(-tau),
-        tau > 0,
-        "jaxkern, Theorem B of amini2021 (Theorem 6)",
-    )
+    return fails(value, 2, tau, tau > 0, "jaxkern, Theorem B of amini2021 (Theorem 6)")
 
 
 @formula
@@ -330,7 +315,7 @@ def sub_exponential(
         exponent = s * t - (s * v) ** 2 / 2
     valid = (t >= 0) & (v > 0) & (alpha > 0)
     source = "amini2021, Lemma 5" + note_of(as_printed, "sharper")
-    return Bound(t, 1 - 2 * xp.exp(-exponent), valid, source)
+    return fails(t, 2, exponent, valid, source)
 
 
 def _chaos(v: Real, b: Real, tau: Real) -> Any:

@@ -1,10 +1,17 @@
 """Concentration of the Gram matrix of a Lipschitz kernel: amini2021, Section 2.1."""
 
-import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
-from jaxkern.bounds.concentration._variance import SPREAD
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    fails,
+    formula,
+    note_of,
+    xp,
+)
+from jaxkern.bounds.concentration._variance import spread
 
 
 @formula
@@ -40,16 +47,12 @@ def lipschitz_kernel(
     valid = (t >= 0) & (num_points >= 1)
     source = "amini2021, Theorem 1" + note_of(as_printed, "explicit")
     if as_printed:
-        return Bound(
-            _printed(lipschitz, omega, scale, num_points, t, c),
-            1 - xp.exp(-c * t**2),
-            valid,
-            source,
-        )
+        value = _printed(lipschitz, omega, scale, num_points, t, c)
+        return fails(value, 1, c * t**2, valid, source)
     typical = scale if mean_scale is None else mean_scale
     mean = typical * xp.sqrt(2 * num_points * (num_points + 1))
     value = lipschitz * omega * (mean + 2 * scale * xp.sqrt(num_points) * t)
-    return Bound(value, 1 - xp.exp(-(t**2) / 2), valid, source)
+    return fails(value, 1, t**2 / 2, valid, source)
 
 
 @formula
@@ -81,12 +84,8 @@ def distance_kernel(
     mean = typical * xp.sqrt(2 * num_points * (num_points - 1))
     value = lipschitz * omega * (mean + scale * xp.sqrt(2 * num_points) * t)
     valid = (t >= 0) & (num_points >= 1)
-    return Bound(
-        value,
-        1 - xp.exp(-(t**2) / 2),
-        valid,
-        "jaxkern, Theorem A of amini2021 (distance kernels)",
-    )
+    source = "jaxkern, Theorem A of amini2021 (distance kernels)"
+    return fails(value, 1, t**2 / 2, valid, source)
 
 
 @formula
@@ -119,12 +118,8 @@ def distance_kernel_from_variance(
         + lipschitz * omega * scale * xp.sqrt(2 * num_points) * t
     )
     valid = (t >= 0) & (num_points >= 1)
-    return Bound(
-        value,
-        1 - xp.exp(-(t**2) / 2),
-        valid,
-        "jaxkern, Theorem A of amini2021 (known variance)",
-    )
+    source = "jaxkern, Theorem A of amini2021 (known variance)"
+    return fails(value, 1, t**2 / 2, valid, source)
 
 
 @formula
@@ -157,17 +152,13 @@ def concentrated_data(
     valid = (t >= 0) & (c > 0) & (num_points >= 1)
     source = "amini2021, Theorem 1 under (33)" + note_of(as_printed, "corrected")
     if as_printed:
-        return Bound(
-            _printed(lipschitz, omega, scale, num_points, t, c),
-            1 - xp.exp(-c * t**2),
-            valid,
-            source,
-        )
+        value = _printed(lipschitz, omega, scale, num_points, t, c)
+        return fails(value, 1, c * t**2, valid, source)
     root = (
-        xp.sqrt(2 * SPREAD * num_points * (num_points + 1) / c)
+        xp.sqrt(2 * spread(c) * num_points * (num_points + 1) / c)
         + 2 * xp.sqrt(num_points) * t
     )
-    return Bound(lipschitz * omega * scale * root, 1 - xp.exp(-c * t**2), valid, source)
+    return fails(lipschitz * omega * scale * root, 1, c * t**2, valid, source)
 
 
 @formula
@@ -197,9 +188,8 @@ def deviation(
     Source: amini2021, Proposition 3; claims amini2021:prop3 and amini2021:prop3-norm.
     """
     value = 2 * xp.sqrt(num_points) * lipschitz * scale * omega * t
-    return Bound(
-        value, 1 - xp.exp(-c * t**2), (t >= 0) & (c > 0), "amini2021, Proposition 3"
-    )
+    valid = (t >= 0) & (c > 0)
+    return fails(value, 1, c * t**2, valid, "amini2021, Proposition 3")
 
 
 @formula
@@ -220,9 +210,8 @@ def lower_limit(*, lipschitz: Real, scale: Real, num_points: Real) -> Bound:
     Source: amini2021, Proposition 1; claim amini2021:prop1.
     """
     value = lipschitz * scale * num_points / 8
-    return Bound(
-        value, 1 - xp.exp(-num_points / 8), num_points >= 8, "amini2021, Proposition 1"
-    )
+    valid = num_points >= 8
+    return fails(value, 1, num_points / 8, valid, "amini2021, Proposition 1")
 
 
 @formula
@@ -254,20 +243,16 @@ def gaussian_kernel(
     """
     unit = noise / lengthscale / xp.sqrt(dim)
     if as_printed:
-        value = 4 / math.e * unit * (1 + t / xp.sqrt(num_points))
+        value = 4 / xp.exp(exact(1.0, t)) * unit * (1 + t / xp.sqrt(num_points))
     else:
         value = (
-            math.exp(-0.5)
+            xp.exp(exact(-0.5, t))
             * unit
             * (xp.sqrt(2 * (1 - 1 / num_points)) + 2 * t / xp.sqrt(num_points))
         )
     valid = (t >= 0) & (num_points >= 1)
-    return Bound(
-        value,
-        1 - xp.exp(-(t**2)),
-        valid,
-        "amini2021, (10)" + note_of(as_printed, "sharper"),
-    )
+    source = "amini2021, (10)" + note_of(as_printed, "sharper")
+    return fails(value, 1, t**2, valid, source)
 
 
 @formula
@@ -297,17 +282,12 @@ def anisotropic_noise(
     Source: amini2021, (12); Theorem A of docs/theory/amini2021.md; claim amini2021:eq12.
     """
     unit = lipschitz * xp.sqrt(op_norm / dim)
-    root = 2 * math.sqrt(2.0) * t / xp.sqrt(num_points)
-    value = unit * (
-        (2 * math.sqrt(2.0) if as_printed else xp.sqrt(2 * (1 + 1 / num_points))) + root
-    )
+    slope = 2 * xp.sqrt(exact(2.0, t))
+    mean = slope if as_printed else xp.sqrt(2 * (1 + 1 / num_points))
+    value = unit * (mean + slope * t / xp.sqrt(num_points))
     valid = (t >= 0) & (num_points >= 1) & (dim > 0)
-    return Bound(
-        value,
-        1 - xp.exp(-(t**2)),
-        valid,
-        "amini2021, (12)" + note_of(as_printed, "sharper"),
-    )
+    source = "amini2021, (12)" + note_of(as_printed, "sharper")
+    return fails(value, 1, t**2, valid, source)
 
 
 def _printed(

@@ -1,9 +1,16 @@
 """U-statistics and the parameters of blocks of a mean kernel: amini2021, Proposition 2 and its proof."""
 
-import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    fails,
+    formula,
+    note_of,
+    xp,
+)
 
 
 @formula
@@ -36,7 +43,7 @@ def u_statistic(
     )
     valid = (t >= 0) & (num_points >= 2)
     source = "amini2021, proof of Proposition 2, U" + note_of(as_printed, "sharper")
-    return Bound(value, 1 - 2 * xp.exp(-(t**2)), valid, source)
+    return fails(value, 2, t**2, valid, source)
 
 
 @formula
@@ -65,13 +72,10 @@ def two_sample_statistic(
     """
     smallest = xp.minimum(num_points, num_others)
     value = (
-        (math.sqrt(8.0) if as_printed else math.sqrt(2.0))
-        * bound
-        * t
-        / xp.sqrt(smallest)
+        xp.sqrt(exact(8.0 if as_printed else 2.0, t)) * bound * t / xp.sqrt(smallest)
     )
     source = "amini2021, proof of Proposition 2, V" + note_of(as_printed, "sharper")
-    return Bound(value, 1 - 2 * xp.exp(-(t**2)), (t >= 0) & (smallest >= 1), source)
+    return fails(value, 2, t**2, (t >= 0) & (smallest >= 1), source)
 
 
 @formula
@@ -222,6 +226,5 @@ def _all_blocks(
     value: Real, smallest: Real, num_clusters: Real, t: Real, source: str
 ) -> Bound:
     """Return the bound with the probability of Proposition 2; where it is positive, t is large enough for the proof."""
-    probability = 1 - 4 * num_clusters**2 * xp.exp(-(t**2))
     valid = (smallest >= 1) & (num_clusters >= 1) & (t >= 0)
-    return Bound(value, probability, valid, source)
+    return fails(value, 4 * num_clusters**2, t**2, valid, source)

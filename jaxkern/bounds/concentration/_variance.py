@@ -1,11 +1,16 @@
 """Lipschitz constants of Gram matrices and variances of their entries: amini2021, Lemmas 1 and 2, Proposition 4."""
 
-import math
+from typing import Any
 
-from jaxkern.bounds._bound import Bound, Real, formula, note_of, surely, xp
-
-SPREAD = 1 + math.log(2.0)
-"""E f^2 <= SPREAD / c where P(|f| > s) <= 2 exp(-c s^2): the integral of min(1, 2 exp(-c s^2)) d(s^2)."""
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    formula,
+    note_of,
+    surely,
+    xp,
+)
 
 
 @formula
@@ -26,11 +31,11 @@ def gaussian_lipschitz(*, lengthscale: Real, as_printed: bool = False) -> Bound:
     Source: amini2021, Example 1; claim amini2021:ex1-lipschitz.
     """
     source = "amini2021, Example 1, L" + note_of(as_printed, "corrected")
-    return surely(
-        (math.sqrt(2.0) / math.e if as_printed else math.exp(-0.5)) / lengthscale,
-        lengthscale > 0,
-        source,
-    )
+    if as_printed:
+        slope = xp.sqrt(exact(2.0, lengthscale)) / xp.exp(exact(1.0, lengthscale))
+    else:
+        slope = xp.exp(exact(-0.5, lengthscale))
+    return surely(slope / lengthscale, lengthscale > 0, source)
 
 
 @formula
@@ -95,7 +100,9 @@ def pair_variance(
 
     Source: amini2021, Lemma 2, first part; claim amini2021:lem2.
     """
-    value = (4.0 if as_printed else 2 * SPREAD) / c * (lipschitz * omega * scale) ** 2
+    value = (
+        (4.0 if as_printed else 2 * spread(c)) / c * (lipschitz * omega * scale) ** 2
+    )
     return surely(value, c > 0, "amini2021, Lemma 2" + note_of(as_printed, "sharper"))
 
 
@@ -138,7 +145,9 @@ def diagonal_variance(
 
     Source: amini2021, Lemma 2, second part; claim amini2021:lem2-diagonal.
     """
-    value = (4.0 if as_printed else 4 * SPREAD) / c * (lipschitz * omega * scale) ** 2
+    value = (
+        (4.0 if as_printed else 4 * spread(c)) / c * (lipschitz * omega * scale) ** 2
+    )
     return surely(
         value, c > 0, "amini2021, Lemma 2, diagonal" + note_of(as_printed, "corrected")
     )
@@ -190,7 +199,7 @@ def frobenius_mean_square(
 
     Source: amini2021, (6); claim amini2021:eq6.
     """
-    factor = 4.0 if as_printed else 2 * SPREAD * (1 + 1 / num_points)
+    factor = 4.0 if as_printed else 2 * spread(c) * (1 + 1 / num_points)
     value = factor / c * (lipschitz * omega * scale) ** 2
     valid = (c > 0) & (num_points >= 1)
     return surely(value, valid, "amini2021, (6)" + note_of(as_printed, "corrected"))
@@ -224,7 +233,7 @@ def frobenius_mean(
     root = (
         2 * num_points
         if as_printed
-        else xp.sqrt(2 * SPREAD * num_points * (num_points + 1))
+        else xp.sqrt(2 * spread(c) * num_points * (num_points + 1))
     )
     value = lipschitz * omega * scale * root / xp.sqrt(c)
     valid = (c > 0) & (num_points >= 1)
@@ -282,3 +291,11 @@ def gaussian_pair_variance(
     return surely(
         value, noise_variance >= 0, "jaxkern, Theorem A of amini2021 (Gaussian kernel)"
     )
+
+
+def spread(c: Real) -> Any:
+    """Return the number with E f^2 <= spread / c where P(|f| > s) <= 2 exp(-c s^2), in the arithmetic of c.
+
+    It is 1 + log 2: the integral of min(1, 2 exp(-c s^2)) d(s^2) is this over c.
+    """
+    return 1 + xp.log(exact(2.0, c))

@@ -8,7 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its parts load when they are used first
 
-from jaxkern.bounds._bound import Bound, Real, formula, one_at_a_time, surely, xp
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    floats_only,
+    formula,
+    one_at_a_time,
+    surely,
+    xp,
+)
 from jaxkern.bounds.fourier._given import tails
 from jaxkern.bounds.fourier._pair import fails, inside
 from jaxkern.bounds.fourier._pairs import SMALLEST
@@ -89,6 +98,7 @@ def lipschitz_squared(
 
 
 @formula
+@floats_only
 @one_at_a_time
 def ball(
     *,
@@ -261,7 +271,7 @@ def vanishing_ball(*, eps: Real, num_frequencies: Real, dim: Real, tau: Real) ->
     valid = (b < eps) & (eps < 1) & (tau > 0) & (num_frequencies < math.inf)
     return fails(
         _near(eps, b, longest),
-        math.log(3) - tau,
+        xp.log(exact(3, tau)) - tau,
         valid,
         "jaxkern, Lemma 5.2 of chen2016",
     )
@@ -288,7 +298,7 @@ def ball_additive(
     b = (xp.sqrt(dim) + xp.sqrt(2 * tau)) / xp.sqrt(num_frequencies)
     net = math.inf
     for share in _SHARES:
-        mesh = eps * (1 - share) / (1 + b + math.exp(-0.5))
+        mesh = eps * (1 - share) / (1 + b + xp.exp(exact(-0.5, eps)))
         points = dim * xp.log1p(2 * diameter / mesh)
         net = xp.minimum(
             net,
@@ -323,14 +333,14 @@ def dimension_limit(*, eps: Real, dim: Real, radius: Real) -> Bound:
     """
     error = inside(eps, 0.25)
     log_n = dim * xp.log(xp.maximum(radius / xp.sqrt(2 * xp.log(1 / error)), 1e-30))
-    value = 1.0
+    euler = xp.exp(exact(1.0, eps))
+    log_two = xp.log(exact(2.0, eps))
+    value = exact(1.0, eps)
     for k in range(1, 33):
         power = xp.minimum(
             log_n, -2 * k * xp.log(2 * error)
         )  # n / (1 + n x) >= min(n, 1 / x) / 2
-        value = xp.maximum(
-            value, k / math.e * xp.exp((power - math.log(2.0)) / k) - k + 1
-        )
+        value = xp.maximum(value, k / euler * xp.exp((power - log_two) / k) - k + 1)
     valid = (eps > 0) & (eps < 0.25) & (log_n >= 0)
     return surely(value, valid, "chen2016, Lemma 6.1 (explicit)")
 

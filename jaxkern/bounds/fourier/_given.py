@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern._types import ArrayLike, Float
-from jaxkern.bounds._bound import Bound, Real, formula, one_at_a_time
+from jaxkern.bounds._bound import Bound, Real, floats_only, formula, one_at_a_time
 from jaxkern.bounds._bound import xp as scalar
 from jaxkern.bounds.fourier._pair import inside
 from jaxkern.bounds.fourier._pairs import SMALLEST, stop_loss
@@ -35,6 +35,7 @@ _STEPS = 6
 
 
 @formula
+@floats_only
 @one_at_a_time
 def relative_distances_given(
     *,
@@ -78,6 +79,7 @@ def relative_distances_given(
 
 
 @formula
+@floats_only
 @one_at_a_time
 def kernel_values_given(
     *,

@@ -1,9 +1,7 @@
 """Gram matrices of random features and their quadratic forms: ghashami2016, section 3."""
 
-import math
-
-from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
-from jaxkern.bounds.fourier._pair import LOG2, fails
+from jaxkern.bounds._bound import Bound, Real, exact, formula, note_of, xp
+from jaxkern.bounds.fourier._pair import fails
 
 
 @formula
@@ -74,7 +72,9 @@ def gram_spectral_paired_all_n(*, eps: Real, num_frequencies: Real) -> Bound:
 
     Source: Theorem C of docs/theory/ghashami2016.md; claim jaxkern:gram-spectral-all-n.
     """
-    log_failure = math.log(40) - eps**2 * num_frequencies / (0.5 + 2 * eps / 3)
+    log_failure = xp.log(exact(40, eps)) - eps**2 * num_frequencies / (
+        0.5 + 2 * eps / 3
+    )
     valid = eps >= 1 / (2 * xp.sqrt(num_frequencies)) + 1 / (3 * num_frequencies)
     return fails(eps, log_failure, valid, "jaxkern, Theorem C of ghashami2016")
 
@@ -146,8 +146,8 @@ def gram_frobenius_paired_bernstein(
 
     Source: Theorem B of docs/theory/ghashami2016.md; claim jaxkern:gram-frobenius-bernstein.
     """
-    log_failure = LOG2 - eps**2 * num_frequencies / (
-        2 * variance + 2 * math.sqrt(2.0) * eps / 3
+    log_failure = xp.log(exact(2, eps)) - eps**2 * num_frequencies / (
+        2 * variance + 2 * xp.sqrt(exact(2.0, eps)) * eps / 3
     )
     return fails(eps, log_failure, eps > 0, "jaxkern, Theorem B of ghashami2016")
 
@@ -172,7 +172,7 @@ def quadratic_form_shifted(
     jaxkern:quadratic-form-shifted.
     """
     factor = 2 if as_printed else 0.823
-    log_failure = LOG2 - factor * eps**2 * num_features
+    log_failure = xp.log(exact(2, eps)) - factor * eps**2 * num_features
     return fails(
         eps,
         log_failure,
@@ -198,7 +198,7 @@ def quadratic_form_paired(*, eps: Real, num_frequencies: Real) -> Bound:
     Source: ghashami2016, Theorem 3.1, for paired features; docs/theory/ghashami2016.md; claim
     jaxkern:quadratic-form-paired.
     """
-    log_failure = LOG2 - 2 * eps**2 * num_frequencies
+    log_failure = xp.log(exact(2, eps)) - 2 * eps**2 * num_frequencies
     return fails(
         eps, log_failure, eps > 0, "ghashami2016, Theorem 3.1 (paired features)"
     )

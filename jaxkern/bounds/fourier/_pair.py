@@ -1,14 +1,8 @@
 """One pair of points: chen2016, sections 2 to 4."""
 
-import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, Real, formula, surely, xp
-
-FARTHEST = math.sqrt(2 - 2 * math.exp(-0.5))
-"""The kernel distance at distance 1: D(r) >= .887 r for r <= 1."""
-
-LOG2 = math.log(2.0)
+from jaxkern.bounds._bound import Bound, Real, exact, formula, surely, xp
 
 
 @formula
@@ -30,7 +24,7 @@ def kernel_value(
     Source: chen2016, Corollary 2.2; claim chen2016:cor2.2.
     """
     if as_printed:
-        log_failure = LOG2 - num_frequencies * eps**2 / 8
+        log_failure = xp.log(exact(2, eps)) - num_frequencies * eps**2 / 8
         return fails(
             eps,
             log_failure,
@@ -39,7 +33,7 @@ def kernel_value(
         )
     return fails(
         eps,
-        LOG2 - num_frequencies * eps**2 / 2,
+        xp.log(exact(2, eps)) - num_frequencies * eps**2 / 2,
         eps > 0,
         "chen2016, Corollary 2.2 (range corrected)",
     )
@@ -68,12 +62,15 @@ def far_distance(
         valid = (eps > 0) & (eps < 0.1) & (distance >= 1)
         return fails(
             eps,
-            LOG2 - num_frequencies * eps**2 / 128,
+            xp.log(exact(2, eps)) - num_frequencies * eps**2 / 128,
             valid,
             "chen2016, Lemma 2.2 (printed)",
         )
     valid = (eps > 0) & (eps < 1) & (distance >= 1)
-    log_failure = LOG2 - num_frequencies * (FARTHEST**2 / 2 * eps) ** 2 / 2
+    log_failure = (
+        xp.log(exact(2, eps))
+        - num_frequencies * (_farthest(eps) ** 2 / 2 * eps) ** 2 / 2
+    )
     return fails(eps, log_failure, valid, "chen2016, Lemma 2.2 (constants corrected)")
 
 
@@ -91,8 +88,9 @@ def distance_lower(*, distance: Real, as_printed: bool = False) -> Bound:
 
     Source: chen2016, (2); claim chen2016:eq2.
     """
-    factor, note = (0.86, " (printed)") if as_printed else (FARTHEST, " (sharp)")
-    return surely(factor * distance, distance <= 1, "chen2016, (2)" + note)
+    factor = 0.86 if as_printed else _farthest(distance)
+    source = "chen2016, (2)" + (" (printed)" if as_printed else " (sharp)")
+    return surely(factor * distance, distance <= 1, source)
 
 
 @formula
@@ -190,7 +188,7 @@ def chi_square_mean(
     if as_printed:
         return fails(
             eps,
-            LOG2 - num_frequencies * eps**2 / 8,
+            xp.log(exact(2, eps)) - num_frequencies * eps**2 / 8,
             valid,
             "chen2016, Lemma 3.2 (printed)",
         )
@@ -248,7 +246,9 @@ def sub_exponential(
     """
     exponent = xp.minimum((eps * mean) ** 2 / (2 * p), eps * mean / (2 * q))
     valid = (eps > 0) & (p > 0) & (q > 0)
-    return fails(eps, LOG2 - num_frequencies * exponent, valid, "chen2016, (5)")
+    return fails(
+        eps, xp.log(exact(2, eps)) - num_frequencies * exponent, valid, "chen2016, (5)"
+    )
 
 
 @formula
@@ -273,7 +273,10 @@ def near_distance(
     valid = (eps > 0) & (eps < 1) & (distance > 0)
     if as_printed:
         squared = 2 - 2 * xp.exp(-(distance**2) / 2)
-        log_failure = LOG2 - num_frequencies * eps**2 * (squared / distance**2) ** 2 / 6
+        log_failure = (
+            xp.log(exact(2, eps))
+            - num_frequencies * eps**2 * (squared / distance**2) ** 2 / 6
+        )
         return fails(
             eps, log_failure, valid & (distance <= 1), "chen2016, Lemma 4.2 (printed)"
         )
@@ -298,13 +301,19 @@ def segment(*, num_frequencies: Real, distance: Real, tau: Real) -> Bound:
     Source: chen2016, Lemma 3.3, with its constants in docs/theory/chen2016.md; claim chen2016:lem3.3.
     """
     value = xp.sqrt(12 * tau / num_frequencies)
-    valid = (value < 1) & (distance**2 <= value / tau**2) & (tau > math.log(4))
-    return fails(value, math.log(4) - tau, valid, "jaxkern, Lemma 3.3 of chen2016")
+    log_four = xp.log(exact(4, tau))
+    valid = (value < 1) & (distance**2 <= value / tau**2) & (tau > log_four)
+    return fails(value, log_four - tau, valid, "jaxkern, Lemma 3.3 of chen2016")
 
 
 def fails(value: Real, log_failure: Real, valid: Any, source: str) -> Bound:
     """Return a bound that fails with probability at most exp(log_failure)."""
     return Bound(value, 1 - xp.exp(log_failure), valid, source, exponent=-log_failure)
+
+
+def _farthest(like: Real) -> Any:
+    """Return the kernel distance at distance 1, in the arithmetic of a number: D(r) >= .887 r for r <= 1."""
+    return xp.sqrt(2 - 2 * xp.exp(exact(-0.5, like)))
 
 
 def log_chernoff(t: Real, u: Real, v: Real) -> Any:

@@ -10,8 +10,17 @@ import jax.scipy.special
 import numpy as np
 import scipy  # its parts load when they are used first
 
-from jaxkern.bounds._bound import Bound, Real, formula, one_at_a_time, surely, xp
-from jaxkern.bounds.fourier._pair import LOG2, fails, inside, log_chernoff
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    formula,
+    is_other,
+    one_at_a_time,
+    surely,
+    xp,
+)
+from jaxkern.bounds.fourier._pair import fails, inside, log_chernoff
 
 SMALLEST = 1e-4
 """Differences of nearly equal numbers lose too many digits for smaller relative errors."""
@@ -151,37 +160,40 @@ def _both_outside(half: Real, eps: Real) -> Any:
     It is the mean of q^2 over a negative binomial J, and q the probability that 3/4 chi2 of t + 2 J degrees does.
     """
     given = [v.dtype for v in (half, eps) if isinstance(v, jax.Array)]
-    exact, dtype = (
-        not given,
-        next((d for d in given if d.itemsize > 2), jnp.float32) if given else float,
-    )
-    xnp, special = (np, scipy.special) if exact else (jnp, jax.scipy.special)
-    half, eps = (v if exact else jnp.asarray(v, dtype) for v in (half, eps))
+    in_jax = bool(given)
+    wide = next((d for d in given if d.itemsize > 2), jnp.float32)
+    dtype = wide if in_jax else float
+    xnp = jnp if in_jax else np
+    exp = np.frompyfunc(xp.exp, 1, 1) if is_other(half) else xnp.exp
+    if in_jax:
+        half, eps = (jnp.asarray(v, dtype) for v in (half, eps))
     spread = xp.sqrt(half) * (2 / 3)
     step = xp.floor(24 * spread / (_TERMS - 1)) + 1
     first = xp.maximum(xp.floor(half / 3 - 12 * spread), 0.0)
     low = first + step * xnp.arange(_TERMS, dtype=dtype)
     high = low + step - 1
 
+    log_gamma = partial(gamma, "gammaln")
+
     def weight(j: Any) -> Any:
-        logs = (
-            special.gammaln(half + j) - special.gammaln(half) - special.gammaln(j + 1)
-        )
-        return xnp.exp(logs + half * math.log(0.75) - j * math.log(4))
+        logs = log_gamma(half + j) - log_gamma(half) - log_gamma(j + 1)
+        return exp(logs + half * xp.log(exact(0.75, half)) - j * xp.log(exact(4, half)))
 
     # Weights rise up to the mode and fall from there on. Those before and after are below a geometric series.
-    largest = weight(xnp.clip(xnp.floor((half - 4) / 3) + 1, low, high))
+    largest = weight(xnp.clip(xp.floor((half - 4) / 3) + 1, low, high))
     total = step * xnp.sum(
         largest * _outside(half + high, half + low, eps, 0.75, half) ** 2
     )
-    after = xnp.maximum((half + high[-1]) / (high[-1] + 1), 1.0) / 4
+    after = xp.maximum((half + high[-1]) / (high[-1] + 1), 1.0) / 4
     before = 4 * first / xp.maximum(half + first - 1, 0.5)
     total = (
         total
         + weight(high[-1]) * after / (1 - after)
         + weight(low[0]) * before / (1 - before)
     )
-    return float(total) if exact else total.astype(given[0])
+    if in_jax:
+        return total.astype(given[0])
+    return total if is_other(half) else float(total)
 
 
 @formula
@@ -203,7 +215,7 @@ def relative_distances_closed_form(
     Source: chen2016, Theorem 4.1 (which names no constant), made explicit; Theorem B of docs/theory/chen2016.md.
     `relative_distances` implies it, which the claim chen2016:thm4.1 checks.
     """
-    log_failure = LOG2 - num_frequencies * (eps * (1 - eps / 2)) ** 2
+    log_failure = xp.log(exact(2, eps)) - num_frequencies * (eps * (1 - eps / 2)) ** 2
     return _all_pairs(
         eps, num_points, log_failure, "chen2016, Theorem 4.1 (explicit, closed form)"
     )
@@ -282,10 +294,26 @@ def _all_pairs(eps: Real, num_points: Real, log_failure: Real, source: str) -> B
 
 
 def gamma(name: str, *given: Real) -> Any:
+    """Return a function of scipy.special, in the arithmetic of its arguments."""
+    if any(isinstance(v, np.ndarray) and v.dtype.hasobject for v in given):
+        return np.frompyfunc(partial(gamma, name), len(given), 1)(*given)
+    like = next(filter(is_other, given), None)
+    if like is not None:
+        return _gamma_of_other(name, *(exact(v, like) for v in given))
     if any(isinstance(v, jax.Array) for v in given):
         return getattr(jax.scipy.special, name)(*given)
     found = getattr(scipy.special, name)(*given)
     return found if isinstance(given[0], np.ndarray) else float(found)
+
+
+def _gamma_of_other(name: str, shape: Any, *given: Any) -> Any:
+    if not hasattr(shape, "context"):
+        return getattr(shape, name)(*given)
+    context = shape.context
+    if name == "gammaln":
+        return context.loggamma(shape)
+    limits = (0, *given) if name == "gammainc" else given
+    return context.gammainc(shape, *limits, regularized=True)
 
 
 _lower_gamma, _upper_gamma = partial(gamma, "gammainc"), partial(gamma, "gammaincc")

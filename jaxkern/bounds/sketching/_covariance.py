@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from jaxkern import checks
-from jaxkern.bounds._bound import Bound, Real, formula, xp
+from jaxkern.bounds._bound import Bound, Real, fails, formula, xp
 
 KOLTCHINSKII_LOUNICI = 4.376
 """A value of the universal constant for Gaussian covariance operators (kpotufe2020, Theorem C.1): Theorem A."""
@@ -240,13 +240,6 @@ def cube_trace(
     value = trace3 + 28 * factor * xp.sqrt(2 * kappa * trace * tau / n)
     source = "kpotufe2020, (8)" + (" (printed)" if as_printed else "")
     return fails(value, 2, tau, enough(kappa, op_norm, trace, n, tau, 32.0), source)
-
-
-def fails(value: Any, times: int, tau: Real, valid: Any, source: str) -> Bound:
-    """Return a bound that fails with probability times exp(-tau)."""
-    return Bound(
-        value, 1 - times * xp.exp(-tau), valid, source, exponent=tau - math.log(times)
-    )
 
 
 def sharp(kappa: Real, trace: Real, hs_norm: Real, n: Real, tau: Real) -> Any:

@@ -1,9 +1,16 @@
 """Kernel JL and the random projection, compared for one function: kpotufe2020, (9), Theorems 2 and 3."""
 
-import math
-
-from jaxkern.bounds._bound import Bound, Real, formula, note_of, surely, xp
-from jaxkern.bounds.sketching._covariance import enough, fails
+from jaxkern.bounds._bound import (
+    Bound,
+    Real,
+    exact,
+    fails,
+    formula,
+    note_of,
+    surely,
+    xp,
+)
+from jaxkern.bounds.sketching._covariance import enough
 
 
 @formula
@@ -92,7 +99,11 @@ def weak_difference_coupled(
     Source: Theorem D of docs/theory/kpotufe2020.md, what Theorem 2 means to say; claim kpotufe2020:thm2, corrected.
     """
     value = (
-        12 * math.sqrt(2.0) * tau * op_norm * xp.sqrt(kappa * trace / op_norm / (n * d))
+        12
+        * xp.sqrt(exact(2.0, tau))
+        * tau
+        * op_norm
+        * xp.sqrt(kappa * trace / op_norm / (n * d))
     )
     valid = enough(kappa, op_norm, trace, n, tau, 32.0)
     return fails(value, 3, tau, valid, "kpotufe2020, Theorem 2 (coupled)")

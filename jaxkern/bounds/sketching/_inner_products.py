@@ -3,11 +3,10 @@
 from typing import Any
 
 from jaxkern import checks
-from jaxkern.bounds._bound import Bound, Real, formula, xp
+from jaxkern.bounds._bound import Bound, Real, fails, formula, xp
 from jaxkern.bounds.sketching._covariance import (
     KOLTCHINSKII_LOUNICI_TRACE,
     enough,
-    fails,
     mean_square,
     one_sided,
     sharp,

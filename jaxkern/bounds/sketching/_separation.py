@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxkern.bounds._bound import Bound, Real, formula
+from jaxkern.bounds._bound import Bound, Real, formula, xp
 from jaxkern.bounds.sketching._inner_products import (
     inner_products_every_n,
     relative_norms,
@@ -52,15 +52,13 @@ def separation_shortfall(
         d=d,
         tau=tau,
     )
-    value, valid = (
-        4 * kappa * (epsilon * eigenvalue**3 + kept.value),
-        kept.valid & (epsilon >= 0) & (epsilon <= 1),
-    )
+    value = 4 * kappa * (epsilon * eigenvalue**3 + kept.value)
     return Bound(
         value,
         kept.probability - num_points * eta,
-        valid,
+        kept.valid & (epsilon >= 0) & (epsilon <= 1),
         "kpotufe2020, (10) (corrected)",
+        exponent=-xp.log(xp.exp(kept.log_failure) + num_points * eta),
     )
 
 
