@@ -592,6 +592,11 @@ class _Decided:
     def __neg__(self) -> "_Decided":
         return _Decided(-self.ball)
 
+    def __int__(self) -> int:
+        if not self.ball.is_integer():
+            raise ArithmeticError(f"{_short(self.ball)} is no whole number")
+        return int(self.ball.unique_fmpz())
+
     def __pow__(self, other: Any) -> "_Decided":
         return _power(self, _Decided(other))
 
@@ -668,7 +673,7 @@ def _log(x: _Decided, value: Ball) -> _Decided:
     return _Decided(arb.neg_inf() if x == 0 else arb.nan())
 
 
-def bound(formula: Callable[..., Bound], **numbers: Any) -> Bound:
+def bound(formula: Callable[..., Bound], /, **numbers: Any) -> Bound:
     """Return a bound of `jaxkern.bounds` in balls: the value, probability and log failure of the formula itself.
 
     Numbers become balls as by `ball`; flags, None and vectors are passed on. A hypothesis that the balls leave open

@@ -94,6 +94,12 @@ def one(setting: Setting) -> float:
     return 1.0
 
 
+def arguments_of(formula: Callable[..., Any]) -> set[str]:
+    """Return the names of the parameters of a formula that have no default."""
+    parameters = inspect.signature(formula).parameters.values()
+    return {p.name for p in parameters if p.default is p.empty}
+
+
 def bound_of(
     formula: Callable[..., Bound],
     *,
@@ -109,12 +115,7 @@ def bound_of(
     passed = {
         name: value for name, value in options.items() if not isinstance(value, str)
     }
-    parameters = inspect.signature(formula).parameters.values()
-    names = [
-        p.name
-        for p in parameters
-        if p.name not in passed and (p.default is p.empty or p.name in renamed)
-    ]
+    names = [*(arguments_of(formula) - set(passed)), *renamed]
 
     def evaluate(setting: Setting) -> Bound:
         given = {**setting.numbers, **setting.shapes}
@@ -248,40 +249,63 @@ def parametrized(
     return decorate
 
 
-def everywhere(
-    claim: str, *, above: bool = False, **forms: Callable[..., tuple[Any, Any]]
-) -> Any:
-    """Return the enclosures of forms at all their settings: left <= right for `sides(**numbers) -> (left, right)`.
+def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., Any]) -> Any:
+    """Return the enclosures of forms at all their settings: one function, or a list in the order of the forms.
 
-    It may name shapes, too. One function, or a list in the order of the forms; a right side None is that of the check.
+    The function of a form gets the numbers that it names as balls, and shapes as they are. It returns (left, right) of
+    left <= right. For an `Exceeds` it first gets the value of the bound, by the formula of the check in balls, and
+    returns the probability alone: what is claimed is that of the formula. A right side None is what an Exact claims.
     With `above` the left side is what a probability is at most, so that nothing is refuted.
     """
 
     def enclosed(name: str) -> Enclosed:
         form = register.claims(only=[claim])[0].forms[name]
-        statement: Any = form.statement
+        return enclosures.together(
+            _enclosed(form.statement, forms[name], setting, above)
+            for setting in form.settings
+        )
 
-        def at(setting: Setting) -> Enclosed:
-            def both() -> tuple[Any, Any]:
-                given = {k: enclosures.ball(v) for k, v in setting.numbers.items()}
-                wanted = inspect.signature(forms[name]).parameters
-                left, right = forms[name](
-                    **given, **{k: v for k, v in setting.shapes.items() if k in wanted}
-                )
-                if isinstance(
-                    statement, Exact
-                ):  # what the library claims, where that is more than the formula
-                    _, log_claimed = samples.evaluate(statement.probability, setting)
-                    own = enclosures.ball(log_claimed).exp()
-                    right = own if right is None else own.min(enclosures.ball(right))
-                return left, right
+    functions = [functools.partial(enclosed, name) for name in forms]
+    return functions if len(functions) > 1 else functions[0]
 
-            found = enclosures.at_most(both, setting.name)
-            if above and not found.holds:
-                raise ArithmeticError(f"not decided: at most {found.because}")
-            return found
 
-        return enclosures.together(map(at, form.settings))
+def _enclosed(
+    statement: Any, function: Callable[..., Any], setting: Setting, above: bool
+) -> Enclosed:
+    sides = functools.partial(_sides, statement, function, setting)
+    result = enclosures.at_most(sides, setting.name)
+    if above and not result.holds:
+        raise ArithmeticError(f"not decided: at most {result.because}")
+    return result
 
-    made = [functools.partial(enclosed, name) for name in forms]
-    return made if len(made) > 1 else made[0]
+
+def _sides(
+    statement: Any, function: Callable[..., Any], setting: Setting
+) -> tuple[Any, Any]:
+    """Return both sides at a setting, in balls of the present precision."""
+    numbers = {name: enclosures.ball(x) for name, x in setting.numbers.items()}
+    in_balls = replace(setting, numbers=numbers)
+    is_exact = isinstance(statement, Exact)
+    if is_exact and isinstance(statement.probability, Exceeds):
+        formula = statement.probability.bound
+        names = arguments_of(formula)
+        arguments = {
+            name: x for name, x in (numbers | setting.shapes).items() if name in names
+        }
+        right = enclosures.bound(formula, **arguments)
+        valid(right, setting)
+        tail = functools.partial(function, right.value)
+        return samples.evaluate(tail, in_balls), right.log_failure.exp()
+    shapes = {
+        name: x
+        for name, x in setting.shapes.items()
+        if name in inspect.signature(function).parameters
+    }
+    left, right = function(**numbers, **shapes)
+    if is_exact:
+        # What the library claims, where that is more than the formula.
+        _, log_claimed = samples.evaluate(statement.probability, setting)
+        claimed_by_check = enclosures.ball(log_claimed).exp()
+        printed = claimed_by_check if right is None else enclosures.ball(right)
+        right = claimed_by_check.min(printed)
+    return left, right

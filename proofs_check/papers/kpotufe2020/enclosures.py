@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from jaxkern.bounds.sketching import largest_stretch
 from proofs_check.claim import Enclosed
 from proofs_check.engine.enclosures import (
     Ball,
@@ -21,6 +22,7 @@ from proofs_check.engine.enclosures import (
     prove,
     together,
 )
+from proofs_check.papers.kpotufe2020.section4_inner_products import FOR_EVERY_D
 from proofs_check.papers.shared import everywhere
 
 C = "3.51"
@@ -30,11 +32,9 @@ def _no_identity(r: Ball, B: Ball) -> tuple[Ball, Ball]:
     return chi_square_below(B, r), (-r / 2 * (B / r - 1 - (B / r).log())).exp()
 
 
-def _prop1(tau: Ball, d: Ball) -> tuple[Ball, Ball]:
-    """One atom, where the deviation is |chi2_d / d - 1|, and more than 1 only above."""
-    return chi_square_tail(d * (1 + ball(C) * (1 + tau.sqrt()) / d.sqrt()), d), (
-        -tau
-    ).exp()
+def _one_atom_tail(deviation: Ball, d: Ball) -> Ball:
+    """Return the probability that chi2_d / d exceeds 1 by a deviation of more than 1."""
+    return chi_square_tail(d * (1 + deviation), d)
 
 
 def _eq11(d: Ball, tau: Ball, C2: Ball, c: Ball) -> tuple[Ball, Ball]:
@@ -66,16 +66,13 @@ def _deviation(n: Ball, w: Ball, tau: Ball, formula: Ball) -> tuple[Ball, Ball]:
     ), 2 * (-tau).exp()
 
 
-def _every_d(p: Ball, tau: Ball, formula: Ball) -> tuple[Ball, Ball]:
-    """p orthogonal atoms, d = 1 and n infinite: 1 + 2 D + D^2 against chi2_p; for one function Lambert's function."""
-    root = 1 + p.sqrt() + ball("0.51") + (2 * tau).sqrt()
-    formula = int(float(formula))
-    cramer = -(-(-1 - 2 * tau).exp()).lambertw(-1)
-    threshold, times = (cramer, 2) if formula == 4 else (root**2, 4 if formula else 2)
-    tail = (
-        2 * normal_tail(threshold.sqrt()) if p == 1 else chi_square_tail(threshold, p)
-    )
-    return tail, times * (-tau).exp()
+def _orthogonal_atoms_tail(value: Ball, p: Ball, formula: Ball) -> Ball:
+    """Return P(chi2_p > value), or of chi2_p - 1 for all bounds but that of the largest stretch."""
+    is_stretch = FOR_EVERY_D[int(float(formula))] is largest_stretch
+    threshold = value if is_stretch else value + 1
+    if p == 1:
+        return 2 * normal_tail(threshold.sqrt())
+    return chi_square_tail(threshold, p)
 
 
 def _normal(tau: Ball, energy: Ball, d: Ball) -> tuple[Ball, Ball]:
@@ -113,7 +110,7 @@ def _signs(n: Ball, tau: Ball) -> tuple[Ball, Ball]:
 
 
 no_identity = everywhere("kpotufe2020:no-identity", printed=_no_identity)
-prop1_rare = everywhere("kpotufe2020:prop1-rare", corrected=_prop1)
+prop1_rare = everywhere("kpotufe2020:prop1-rare", corrected=_one_atom_tail)
 eq11 = everywhere("kpotufe2020:eq11", printed=_eq11)
 lemB_2_rare_printed, lemB_2_rare = everywhere(
     "kpotufe2020:lemB.2-rare", printed=_deviation, corrected=_deviation
@@ -122,7 +119,7 @@ thmC_1_lower = everywhere("jaxkern:thmC.1-lower", corrected=_cramer)
 thmC_2_printed, thmC_2 = everywhere(
     "kpotufe2020:thmC.2", printed=_signs, corrected=_laplace
 )
-every_d = everywhere("jaxkern:prop1-explicit-rare", corrected=_every_d)
+every_d = everywhere("jaxkern:prop1-explicit-rare", corrected=_orthogonal_atoms_tail)
 eq9 = everywhere("kpotufe2020:eq9", corrected=_normal)
 
 # Counterexamples.
