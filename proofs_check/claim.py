@@ -38,7 +38,7 @@ USERS = "data"
 
 @dataclass(frozen=True)
 class Setting:
-    """One place where a claim is tried.
+    """One combination of data, numbers and shapes at which a claim is tried.
 
     `data` is a PyTree of arrays, `numbers` holds traced scalars (sample size n, sketch size d, tau, ...), and
     `shapes` holds static whole numbers. Settings that agree in shapes share one compiled trial.

@@ -13,14 +13,14 @@ from proofs_check.engine.work import (
     Budget,
     Options,
     Work,
-    parts_of,
+    forms_of,
     share,
 )
 
-_PART = 500
+_FORM_TRIALS = 500
 """A form or a control costs as much as so many trials: its program is compiled, its evidence is judged."""
 
-__all__ = ["FAMILY_ALPHA", "Budget", "Options", "iterate", "parts_of", "run"]
+__all__ = ["FAMILY_ALPHA", "Budget", "Options", "forms_of", "iterate", "run"]
 
 
 def run(claims: Sequence[Claim], **options: Any) -> list[ClaimResult]:
@@ -64,7 +64,10 @@ def iterate(claims: Sequence[Claim], options: Options) -> Iterator[ClaimResult]:
 
     works = [Work(claim, options, alpha, late) for claim in claims]
     counter = _Counter(
-        sum(work.samples.wanted + _PART * len(parts_of(work.claim)) for work in works),
+        sum(
+            work.samples.wanted + _FORM_TRIALS * len(forms_of(work.claim))
+            for work in works
+        ),
         options.progress,
     )
     for work in works:
@@ -76,7 +79,7 @@ def iterate(claims: Sequence[Claim], options: Options) -> Iterator[ClaimResult]:
         first, changed = work.round == 0, work.advance()
         if first:
             counter.spare(work.samples.wanted - work.samples.there)
-            counter.count(_PART * len(parts_of(work.claim)))
+            counter.count(_FORM_TRIALS * len(forms_of(work.claim)))
         return changed
 
     begun = []

@@ -60,8 +60,8 @@ class _Sample:
 class Samples:
     """The samples of one claim: forms and controls that run the same trial at the same setting share them.
 
-    `want` first says how many trials each part needs, `first` then returns them: a shared sample grows by blocks, and
-    each part gets its beginning. Samples are numbered in the order in which they are wanted, so that their labels in a
+    `want` first says how many trials each form needs, `first` then returns them: a shared sample grows by blocks, and
+    each form gets its beginning. Samples are numbered in the order in which they are wanted, so that their labels in a
     checkpoint do not depend on what was drawn. `drawn` is told of every further trial; `kept` are programs of earlier
     runs.
     """
@@ -74,16 +74,16 @@ class Samples:
     _samples: dict[Any, _Sample] = field(default_factory=dict)
     _codes: dict[str, Any] = field(default_factory=dict)
 
-    def want(self, part: Form | Control, counts: Sequence[int]) -> None:
+    def want(self, form: Form | Control, counts: Sequence[int]) -> None:
         """Register the numbers of trials, one a setting, that a form or a control needs at most."""
-        for setting, count in zip(part.settings, counts, strict=True):
+        for setting, count in zip(form.settings, counts, strict=True):
             if count:
-                sample = self._sample(part, setting)
+                sample = self._sample(form, setting)
                 sample.wanted = max(count, sample.wanted)
 
     @property
     def wanted(self) -> int:
-        """Return how many trials all parts together may take."""
+        """Return how many trials all forms together may take."""
         return sum(sample.wanted for sample in self._samples.values())
 
     @property
@@ -91,23 +91,23 @@ class Samples:
         """Return how many trials there are."""
         return sum(sample.values.size for sample in self._samples.values())
 
-    def first(self, part: Form | Control, setting: Setting, count: int) -> np.ndarray:
+    def first(self, form: Form | Control, setting: Setting, count: int) -> np.ndarray:
         """Return the first `count` statistics; those that are missing are drawn."""
         if count == 0:
             return np.empty(0)
-        sample = self._sample(part, setting)
+        sample = self._sample(form, setting)
         if sample.values.size < count:
             sample.grow(count, self.checkpoint, self.drawn)
         return sample.values[:count]
 
     def on_the_host(
-        self, name: str, part: Form | Control, setting: Setting
+        self, name: str, form: Form | Control, setting: Setting
     ) -> np.ndarray:
-        """Return what `judge` needs of an Identity, an Inequality or an Exact at a setting; `name` is that of the part.
+        """Return what `judge` needs of an Identity, an Inequality or an Exact at a setting; `name` is that of the form.
 
-        Inputs that are drawn are the same for all parts that have the same function.
+        Inputs that are drawn are the same for all forms that have the same function.
         """
-        match part.statement:
+        match form.statement:
             case Identity(residual=function) | Inequality(sides=function):
                 label = "\x1f".join((self.claim_id, name, setting.name))
                 values = self.checkpoint.take(label, 0)
@@ -117,28 +117,28 @@ class Samples:
                     )
                     values = (
                         _flat(result)
-                        if isinstance(part.statement, Identity)
+                        if isinstance(form.statement, Identity)
                         else judge.two_sides(result, setting)
                     )
                     self.checkpoint.keep(label, 0, values)
                 return values
             case Exact(probability=probability):
                 return np.array(evaluate(probability, setting), np.float64)
-        raise TypeError(f"a {type(part.statement).__name__} is decided by trials")
+        raise TypeError(f"a {type(form.statement).__name__} is decided by trials")
 
-    def _sample(self, part: Form | Control, setting: Setting) -> _Sample:
-        trial: Trial = part.statement.trial  # type: ignore[union-attr]  # asked only of statements that have one
-        place = _place(trial, setting)
-        if place not in self._samples:
+    def _sample(self, form: Form | Control, setting: Setting) -> _Sample:
+        trial: Trial = form.statement.trial  # type: ignore[union-attr]  # asked only of statements that have one
+        identity = _identity(trial, setting)
+        if identity not in self._samples:
             key = self._key(trial, setting)
             label = "\x1f".join((self.claim_id, str(len(self._samples)), setting.name))
-            self._samples[place] = _Sample(
+            self._samples[identity] = _Sample(
                 label,
                 lambda block: Draw(
                     trial, key, setting, block=block, name=label, kept=self.kept
                 ),
             )
-        return self._samples[place]
+        return self._samples[identity]
 
     def _key(self, function: Callable[..., Any], setting: Setting) -> jax.Array:
         """Return the key of what a function draws at a setting.
@@ -183,7 +183,7 @@ def evaluate(
     return function(**arguments)
 
 
-def _place(trial: Trial, setting: Setting) -> Any:
+def _identity(trial: Trial, setting: Setting) -> Any:
     """Return what tells samples apart; the data by identity, and the others by value."""
     numbers = tuple(
         sorted((name, float(value)) for name, value in setting.numbers.items())

@@ -83,11 +83,11 @@ class Options:
 
 
 @dataclass
-class _Part:
+class _Progress:
     """A form or a control at work: the trials that count, one a setting, and where the evidence is still open."""
 
     name: str
-    part: Form | Control
+    form: Form | Control
     alpha: float
     most: tuple[int, ...] = ()
     counts: list[int] = field(default_factory=list)
@@ -100,22 +100,22 @@ class _Part:
     @property
     def must_fail(self) -> bool:
         """Tell whether the verdict is to be `refuted`."""
-        return isinstance(self.part, Control) or self.part.expect == "refuted"
+        return isinstance(self.form, Control) or self.form.expect == "refuted"
 
     @property
     def lacks_power(self) -> bool:
-        """Tell whether the part must be refuted, is not, and more trials could do it."""
+        """Tell whether the form must be refuted, is not, and more trials could do it."""
         missed = self.verdict is None or self.verdict.status != "refuted"
         return self.must_fail and missed and any(self.open)
 
 
 class Work:
-    """One claim at work: `advance` takes its parts further by a round, `result` says what is known."""
+    """One claim at work: `advance` takes its forms further by a round, `result` says what is known."""
 
     def __init__(
         self, claim: Claim, options: Options, alpha: float, late: Callable[[], bool]
     ) -> None:
-        """Register what every part wants; `late` tells whether the time is over."""
+        """Register what every form needs; `late` tells whether the time is over."""
         self.claim, self.round = claim, 0
         self.samples = Samples(
             claim.id,
@@ -129,40 +129,40 @@ class Work:
             raise ValueError(
                 f"the controls of claim {claim.id} must have different names, got {names}"
             )
-        self._parts = [_Part(name, part, alpha) for name, part in parts_of(claim)]
-        for part in self._parts:
-            with _named(claim, part.name):
+        self._forms = [_Progress(name, form, alpha) for name, form in forms_of(claim)]
+        for progress in self._forms:
+            with _named(claim, progress.name):
                 try:
-                    part.most = options.profile.trials(part.part, alpha)
+                    progress.most = options.profile.trials(progress.form, alpha)
                 except judge.InvalidSetting as error:
                     if not options.data:
                         raise
-                    part.refused = str(error)
+                    progress.refused = str(error)
                 else:
-                    part.counts, part.open = (
-                        [0] * len(part.most),
-                        [most > 0 for most in part.most],
+                    progress.counts, progress.open = (
+                        [0] * len(progress.most),
+                        [most > 0 for most in progress.most],
                     )
-                    self.samples.want(part.part, part.most)
+                    self.samples.want(progress.form, progress.most)
 
     @property
     def open(self) -> bool:
         """Tell whether more trials could change a verdict."""
-        return any(any(part.open) for part in self._parts)
+        return any(any(progress.open) for progress in self._forms)
 
     def advance(self) -> bool:
-        """Take every open part to twice the trials of the round before; tell whether a verdict was judged anew.
+        """Take every open form to twice the trials of the round before; tell whether a verdict was judged anew.
 
-        The first round goes on with a part that must be refuted and is not, as often as the profile says.
+        The first round goes on with a form that must be refuted and is not, as often as the profile says.
         """
         start, changed = time.perf_counter(), False
-        for part in self._parts:
-            with _named(self.claim, part.name):
-                changed |= self._advance(part)
+        for progress in self._forms:
+            with _named(self.claim, progress.name):
+                changed |= self._advance(progress)
                 # A table of a user's own may leave a control no power at all.
                 doublings = 0 if self._options.data else self._options.profile.doublings
-                while part.lacks_power and part.round <= doublings:
-                    if not self._advance(part):
+                while progress.lacks_power and progress.round <= doublings:
+                    if not self._advance(progress):
                         break
         self.round += 1
         self._seconds += time.perf_counter() - start
@@ -171,106 +171,115 @@ class Work:
     def result(self) -> ClaimResult:
         """Return what is known after one round or more."""
         verdicts = {
-            part.name: part.verdict for part in self._parts if part.verdict is not None
+            progress.name: progress.verdict
+            for progress in self._forms
+            if progress.verdict is not None
         }
         return _result(self.claim, verdicts, self._seconds, self._options)
 
-    def _advance(self, part: _Part) -> bool:
-        if part.refused:
-            part.verdict = _not_testable(part.refused, part.alpha)
+    def _advance(self, progress: _Progress) -> bool:
+        if progress.refused:
+            progress.verdict = _not_testable(progress.refused, progress.alpha)
             return self.round == 0
-        if part.round and not any(part.open):
+        if progress.round and not any(progress.open):
             return False
-        if isinstance(part.part.statement, Tail):
-            bound = part.part.statement
+        if isinstance(progress.form.statement, Tail):
+            bound = progress.form.statement
             changed = [
-                self._count_further(part, bound, i)
-                for i, is_open in enumerate(part.open)
+                self._count_further(progress, bound, i)
+                for i, is_open in enumerate(progress.open)
                 if is_open
             ]
-            if part.round and not any(changed):
+            if progress.round and not any(changed):
                 return False
-        elif part.round:
-            counts = [most << part.round for most in part.most]
-            if not self._drawn_in_time(part, counts):
+        elif progress.round:
+            counts = [most << progress.round for most in progress.most]
+            if not self._drawn_in_time(progress, counts):
                 return False
-            part.counts, part.look = counts, part.round
+            progress.counts, progress.look = counts, progress.round
         else:
-            part.counts = list(part.most)
-        self._judge(part)
-        part.round += 1
+            progress.counts = list(progress.most)
+        self._judge(progress)
+        progress.round += 1
         return True
 
-    def _count_further(self, part: _Part, statement: Tail, index: int) -> bool:
+    def _count_further(self, progress: _Progress, statement: Tail, index: int) -> bool:
         """Add looks at one setting of a tail bound until it is decided, the round is over or the time is."""
-        setting = part.part.settings[index]
+        setting = progress.form.settings[index]
         value, delta = judge.checked_bound(statement.bound, setting)
         level, most, before = (
-            part.alpha / len(part.most),
-            part.most[index] << part.round,
-            part.counts[index],
+            progress.alpha / len(progress.most),
+            progress.most[index] << progress.round,
+            progress.counts[index],
         )
         while (
-            part.open[index]
-            and part.counts[index] < most
-            and not (part.counts[index] and self._late())
+            progress.open[index]
+            and progress.counts[index] < most
+            and not (progress.counts[index] and self._late())
         ):
-            count = min(part.counts[index] + judge.LOOK, most)
-            sample = self.samples.first(part.part, setting, count)
-            part.counts[index] = count
+            count = min(progress.counts[index] + judge.LOOK, most)
+            sample = self.samples.first(progress.form, setting, count)
+            progress.counts[index] = count
             # What is looked at anew is the end alone: the looks before it did not decide.
-            part.open[index] = not judge.decides(
+            progress.open[index] = not judge.decides(
                 sample, value, delta, level, eps=_eps()
             )
-        return part.counts[index] > before
+        return progress.counts[index] > before
 
-    def _drawn_in_time(self, part: _Part, counts: Sequence[int]) -> bool:
-        for setting, count in zip(part.part.settings, counts, strict=True):
+    def _drawn_in_time(self, progress: _Progress, counts: Sequence[int]) -> bool:
+        for setting, count in zip(progress.form.settings, counts, strict=True):
             for reached in range(judge.LOOK, count + judge.LOOK, judge.LOOK):
                 if self._late():
                     return False
-                self.samples.first(part.part, setting, min(reached, count))
+                self.samples.first(progress.form, setting, min(reached, count))
         return True
 
-    def _judge(self, part: _Part) -> None:
-        form = part.part
+    def _judge(self, progress: _Progress) -> None:
+        form = progress.form
         if isinstance(form.statement, _COMPUTED):
             try:
                 samples = [
-                    self.samples.on_the_host(part.name, form, setting)
+                    self.samples.on_the_host(progress.name, form, setting)
                     for setting in form.settings
                 ]
             except judge.InvalidSetting as error:
                 if not self._options.data:
                     raise
-                part.verdict = _not_testable(str(error), part.alpha)
+                progress.verdict = _not_testable(str(error), progress.alpha)
                 return
         else:
-            asked = zip(form.settings, part.counts, strict=True)
+            asked = zip(form.settings, progress.counts, strict=True)
             samples = [
                 self.samples.first(form, setting, count) for setting, count in asked
             ]
-        part.verdict = judge.judge(
-            form, samples, part.alpha, eps=_eps(), rule="sequential", look=part.look
+        progress.verdict = judge.judge(
+            form,
+            samples,
+            progress.alpha,
+            eps=_eps(),
+            rule="sequential",
+            look=progress.look,
         )
         if isinstance(form, Form) and not self._options.data:
-            part.verdict = with_outlook(form, enclosed(form, part.verdict))
+            progress.verdict = with_outlook(form, enclosed(form, progress.verdict))
         if not isinstance(form.statement, Tail):
             of_a_mean = isinstance(form.statement, Expectation | Rate)
             decidable = not of_a_mean or form.statement.limits or form.statement.moment
             undecided = (
-                {"consistent", "calibrated"} if part.must_fail else {"consistent"}
+                {"consistent", "calibrated"} if progress.must_fail else {"consistent"}
             )
             goes_on = (
-                part.verdict.status in undecided and any(part.most) and bool(decidable)
+                progress.verdict.status in undecided
+                and any(progress.most)
+                and bool(decidable)
             )
-            part.open = [goes_on] * len(part.open)
+            progress.open = [goes_on] * len(progress.open)
         elif (
-            part.round == 0
+            progress.round == 0
         ):  # what holds always is not shown by more examples, and an empty bound by none
-            facts = [evidence.facts for evidence in part.verdict.evidence]
-            pairs = zip(part.open, facts, strict=True)
-            part.open = [
+            facts = [evidence.facts for evidence in progress.verdict.evidence]
+            pairs = zip(progress.open, facts, strict=True)
+            progress.open = [
                 is_open and f["delta"] > 0 and not f["says_nothing"]
                 for is_open, f in pairs
             ]
@@ -312,13 +321,13 @@ def _eps() -> float:
 
 def share(claims: Sequence[Claim], family_alpha: float) -> float:
     """Return the error rate of each form and control that draws; the others spend none."""
-    parts = [part for claim in claims for _, part in parts_of(claim)]
+    forms = [form for claim in claims for _, form in forms_of(claim)]
     return family_alpha / max(
-        sum(not isinstance(part.statement, _COMPUTED) for part in parts), 1
+        sum(not isinstance(form.statement, _COMPUTED) for form in forms), 1
     )
 
 
-def parts_of(claim: Claim) -> list[tuple[str, Form | Control]]:
+def forms_of(claim: Claim) -> list[tuple[str, Form | Control]]:
     """Return the forms and the controls of a claim, with names that differ."""
     return [
         *claim.forms.items(),

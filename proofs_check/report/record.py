@@ -127,15 +127,15 @@ def _outcome(result: ClaimResult) -> str:
     return "proved" if verdict.status == "proved" else "certified"
 
 
-def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:
-    name = type(part.statement).__name__
-    at_most = getattr(part.statement, "at_most", False)
+def _verdict(form: Form | Control, verdict: Verdict) -> dict[str, Any]:
+    name = type(form.statement).__name__
+    at_most = getattr(form.statement, "at_most", False)
     margin_is, margin = _MARGINS.get("at most" if at_most else name, ("", None))
     margins = [
         math.nan if margin is None else margin({**verdict.facts, **e.facts})
         for e in verdict.evidence
     ]
-    settings = {setting.name: setting for setting in part.settings}
+    settings = {setting.name: setting for setting in form.settings}
     finite = [
         (value, e.setting)
         for value, e in zip(margins, verdict.evidence, strict=True)

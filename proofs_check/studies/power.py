@@ -1,6 +1,6 @@
 """How small an error the default run sees: each mutant in a process of its own, against the claims on its path.
 
-A claim is tried as the default run tries it: quick profile, seed 0, each part at the level that it has among all parts
+A claim is tried as the default run tries it: quick profile, seed 0, each form at the level that it has among all forms
 of that run, nothing taken from earlier runs by name. A mutant is caught where a verdict is not the expected one, a
 control is not refuted, or anything is raised. `paths.json` says which claims execute what the mutants change, and how
 long each took.
@@ -40,12 +40,12 @@ def default_claims() -> list[str]:
 
 
 def level() -> float:
-    """Return the error rate of each part of the default run."""
+    """Return the error rate of each form of the default run."""
     return share(register.claims(only=default_claims()), FAMILY_ALPHA)
 
 
 def run_alone(name: str, alpha: float) -> ClaimResult:
-    """Run one claim as the default run does, each of its parts at the level `alpha`."""
+    """Run one claim as the default run does, each of its forms at the level `alpha`."""
     (claim,) = register.claims(only={name})
     work = Work(claim, Options(profile=QUICK, seed=0), alpha, lambda: False)
     work.advance()

@@ -33,7 +33,7 @@ from proofs_check.engine import draws, limits, programs, stopping
 from proofs_check.engine import judge as judging
 from proofs_check.engine.draws import FULL, QUICK, Profile, derive_key, sample
 from proofs_check.engine.result import rejected
-from proofs_check.engine.run import parts_of, run
+from proofs_check.engine.run import forms_of, run
 from proofs_check.engine.samples import Samples, evaluate
 
 TINY = Profile("quick", max_trials=100, max_draws=300, max_control=100, lenient=True)
@@ -267,9 +267,9 @@ def test_progress_reaches_the_total_once_for_shared_samples():
         progress=lambda done, total: seen.append((done, total)),
     )
     done, total = zip(*seen, strict=True)
-    parts = 500 * len(parts_of(CLAIM))
+    forms = 500 * len(forms_of(CLAIM))
     assert (
-        total[0] == 200 + parts and done[-1] == total[-1] == 256 + parts
+        total[0] == 200 + forms and done[-1] == total[-1] == 256 + forms
     )  # blocks are not cut
     assert list(done) == sorted(done)
 

@@ -396,7 +396,7 @@ def rare_claims(profile="quick"):
 
 def test_every_claim_is_about_a_tiny_delta(x64):
     for claim in (*rare_claims(), *rare_claims("full")):
-        for _, part in run.parts_of(claim):
+        for _, part in run.forms_of(claim):
             for setting in part.settings:
                 match part.statement:
                     case Exact(probability=probability):

@@ -65,7 +65,7 @@ def parts(claims, paper):
     """Yield the name of every form and control of a paper's claims, and what it is."""
     for claim in claims:
         if claim.id.startswith(f"{paper}:"):
-            for name, part in run.parts_of(claim):
+            for name, part in run.forms_of(claim):
                 yield f"{claim.id}, {name}", part
 
 
@@ -243,7 +243,7 @@ def test_what_needs_no_draws_is_as_expected(made, paper):
         if claim.id.startswith(f"{paper}:")
     ]
     chosen, judged = (
-        [c for c in chosen if run.parts_of(c)],
+        [c for c in chosen if run.forms_of(c)],
         functools.partial(run.run, profile=draws.QUICK, seed=0),
     )
     with as_in_a_run("float64"):
@@ -272,13 +272,13 @@ def test_no_true_statement_is_refuted_in_either_precision_and_every_control_is(
 ):
     """At the levels of a run of all claims: each seed has a false alarm with probability 0.001 at most."""
     claims, wrong, judged = claims_in(dtype), [], 0
-    alpha = run.FAMILY_ALPHA / sum(len(run.parts_of(claim)) for claim in claims)
+    alpha = run.FAMILY_ALPHA / sum(len(run.forms_of(claim)) for claim in claims)
     for claim in claims:
         if not claim.id.startswith(f"{paper}:"):
             continue
         with as_in_a_run(dtype):
             for seed in range(seeds):
-                share = alpha * len(run.parts_of(claim))
+                share = alpha * len(run.forms_of(claim))
                 (found,) = run.run(
                     [claim], profile=draws.QUICK, seed=seed, family_alpha=share
                 )
