@@ -1,16 +1,25 @@
-"""What the figures and tables of the papers share: a record of each, its command line, tables, files and pictures."""
+"""The figures and tables of the papers, computed again: `python -m proofs_check.papers.figures PAPER FIGURE`.
+
+A figure or table is a module with two or three functions:
+
+- `data(...)` returns its numbers, ready for JSON. It takes those of the options that it needs, by keyword.
+- `rows(data)` returns what is printed, as dictionaries {column: text}. A row with other columns starts another table.
+- `draw(axes, data)` draws the figure on `PANELS` (rows and columns of axes) in a picture of `SIZE` (inches).
+
+Sizes are small unless --full is given, which takes the sizes of the paper or those on the pages in docs/tables.
+"""
 
 import argparse
-import contextlib
+import importlib
+import inspect
+import io
+import itertools
 import math
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import jax
 import numpy as np
@@ -28,133 +37,89 @@ from proofs_check.usage import (
     whole,
 )
 
-SCHEMA = 1
+PROG = "python -m proofs_check.papers.figures"
+SCHEMA = 2
+MODULES = {
+    "amini2021": {name: name for name in ("figure1", "figure2", "figure3")},
+    "chen2016": {name: name for name in ("figure1", "figure2")},
+    "ghashami2016": {f"figure{number}": "figures" for number in (1, 2, 3, 4)},
+    "kpotufe2020": {name: name for name in ("table1", "table2", "figure1", "figure2")},
+}
+"""{paper: {figure: module}}"""
 
-Option = tuple[str, dict[str, Any]]
-Say = Callable[[str], None]
-Draw = Callable[[Any], Any]
-"""Takes `matplotlib.pyplot` and returns the picture."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table to print: its cells are text, and its first `names` columns are words."""
-
-    title: str
-    columns: Sequence[str]
-    cells: Sequence[Sequence[str]]
-    names: int = 1
+Numbers = Mapping[str, Any]
+Rows = Sequence[Mapping[str, str]]
 
 
-@dataclass(frozen=True)
-class Result:
-    """What is computed: tables and lines to print, what they were computed from, the numbers, and pictures.
+# The command
 
-    `pictures` are (option, path or None, function that draws).
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command: 0 if all is made, 2 for bad usage or input, 3 if a file cannot be written.
+
+    It sets jax_enable_x64 by --dtype.
     """
+    try:
+        options = _parser().parse_args(argv)
+        _run(options, _module(options.paper, options.figure))
+    except UsageError as error:
+        print(f"{PROG}: {error}", file=sys.stderr)
+        return BAD_USAGE
+    except StorageError as error:
+        print(f"{PROG}: {error}", file=sys.stderr)
+        return NOT_WRITTEN
+    return 0
 
-    printed: Sequence[Table | str]
-    about: Mapping[str, Any]
-    numbers: Mapping[str, Any]
-    pictures: Sequence[tuple[str, Path | None, Draw]] = ()
 
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure or a table of a paper, computed again.
-
-    name : the paper and the module, as in "kpotufe2020_figure1".
-    where : its place in the paper.
-    compute : takes the options and a function that says a line, and returns the result; or yields one whenever a part
-        is complete, so that what is interrupted leaves the parts before it.
-    options : those that it has besides --seed, --dtype, --output and --overwrite.
-    timed : whether the whole is timed; otherwise `about` says what the run took.
-    """
-
-    name: str
-    where: str
-    description: str
-    compute: Callable[[argparse.Namespace, Say], Result | Iterator[Result]]
-    options: Sequence[Option] = ()
-    timed: bool = True
-    dpi: int = 150
-
-    def main(self, argv: Sequence[str] | None = None) -> int:
-        """Run the command line: 0 when all is made, 2 for bad usage or input, 3 where a file cannot be written.
-
-        It sets jax_enable_x64 by --dtype.
-        """
-        parser = Parser(
-            prog=self.name, description=self.description, allow_abbrev=False
-        )
-        for name, about in (*self.options, *_COMMON):
-            parser.add_argument(name, **about)
-        try:
-            options = parser.parse_args(argv)
-            _check_files(options)
-            self._run(options)
-        except (UsageError, StorageError) as error:
-            print(f"{self.name}: {error}", file=sys.stderr)
-            return BAD_USAGE if isinstance(error, UsageError) else NOT_WRITTEN
-        return 0
-
-    def _run(self, options: argparse.Namespace) -> None:
-        jax.config.update("jax_enable_x64", options.dtype == "float64")
-        start = time.monotonic()
-        results = self.compute(options, self._say)
-        for result in [results] if isinstance(results, Result) else results:
-            show(result.printed)
-            about = dict(result.about)
-            if self.timed:
-                seconds = round(time.monotonic() - start, 1)
-                self._say(f"{seconds} s")
-                about["run"] = {"seconds": seconds}
-            if options.output is not None:
-                write_json(options.output, self.document(about, result.numbers))
-            for option, path, draw in result.pictures:
-                if path is not None:
-                    self.draw(path, draw, option)
-
-    def _say(self, line: str) -> None:
-        print(f"{self.name}: {line}", file=sys.stderr)
-
-    def document(
-        self, about: Mapping[str, Any], numbers: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return every number, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            "paper": self.name.split("_")[0],
-            "where": self.where,
-            **about,
-            **numbers,
-        }
-
-    def draw(self, path: Path, draw: Draw, option: str = "--plot") -> None:
-        """Draw a picture into a file, whose ending says the format: the same file every time."""
-        try:
-            import matplotlib
-
-            matplotlib.use("Agg")
-            # Letters as letters: smaller, and readable by machines.
-            matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": self.name}
-            from matplotlib import pyplot
-
-            picture = draw(pyplot)
-            with tempfile.TemporaryDirectory() as folder:
-                drawn, metadata = (
-                    Path(folder) / path.name,
-                    {"Date": None} if path.suffix == ".svg" else None,
-                )
-                picture.savefig(drawn, dpi=self.dpi, metadata=metadata)
-                pyplot.close(picture)
-                files.write(path, drawn.read_bytes())
-        except ImportError:
-            raise UsageError(
-                f'{option} needs matplotlib: pip install "jaxkern-verified[check]"'
-            ) from None
-        except ValueError as error:  # an ending that names no format
-            raise UsageError(f"{option} {path}: {error}") from None
+def _parser() -> Parser:
+    parser = Parser(
+        prog=PROG,
+        description="Compute a figure or a table of a paper again.",
+        epilog="\n".join(
+            f"{paper}: {', '.join(names)}" for paper, names in MODULES.items()
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("paper", choices=tuple(MODULES))
+    add("figure", help="such as figure1, see below")
+    add("--full", action="store_true", help="take the sizes of the paper")
+    add("--seed", type=whole, default=0, metavar="INT", help="below 2^32 (default: 0)")
+    add("--dtype", choices=("float32", "float64"), default="float32")
+    add(
+        "--data-dir",
+        type=Path,
+        default=Path("data"),
+        metavar="DIR",
+        help="holds the .npz files (default: data)",
+    )
+    add("--output", type=Path, metavar="FILE", help="write the numbers as JSON")
+    add("--picture", type=Path, metavar="FILE", help="draw the figure (matplotlib)")
+    add("--overwrite", action="store_true", help="replace files that exist")
+    only = parser.add_argument_group("options of single figures")
+    add = only.add_argument
+    add(
+        "--points",
+        type=whole,
+        metavar="INT",
+        default=argparse.SUPPRESS,
+        help="ghashami2016: at most so many points",
+    )
+    add(
+        "--sizes",
+        type=_wholes,
+        metavar="LIST",
+        default=argparse.SUPPRESS,
+        help="ghashami2016: numbers of features and landmarks",
+    )
+    add(
+        "--from-features",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="chen2016 figure2: distances from the features of both points",
+    )
+    return parser
 
 
 def _wholes(text: str) -> tuple[int, ...]:
@@ -162,165 +127,179 @@ def _wholes(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(whole(part) for part in text.split(",")))
 
 
-def _some(text: str, *, choices: Sequence[str], what: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(text.split(",")))
-    unknown = [name for name in names if name not in choices]
-    if unknown:
-        raise argparse.ArgumentTypeError(
-            f"unknown {what} {unknown[0]!r}; there are {', '.join(choices)}"
-        )
-    return names
+def _module(paper: str, figure: str) -> Any:
+    names = MODULES[paper]
+    if figure not in names:
+        raise UsageError(f"{paper} has no {figure!r}; there are {', '.join(names)}")
+    return importlib.import_module(f"proofs_check.papers.{paper}.{names[figure]}")
 
 
-def number(name: str, default: int, about: str = "") -> Option:
-    """Return an option that takes a whole number."""
-    return name, {
-        "type": whole,
-        "default": default,
-        "metavar": "INT",
-        "help": f"{about} (default: {default})".strip(),
-    }
+def _run(options: argparse.Namespace, module: Any) -> None:
+    _check_options(options, module)
+    jax.config.update("jax_enable_x64", options.dtype == "float64")
+    names = inspect.signature(module.data).parameters
+    start = time.monotonic()
+    try:
+        data = module.data(**{k: v for k, v in vars(options).items() if k in names})
+    except ValueError as error:  # of files and sizes that do not fit
+        raise UsageError(str(error)) from None
+    seconds = round(time.monotonic() - start, 1)
+    print(f"{seconds} s", file=sys.stderr)
+    show(module.rows(data), title=module.__doc__.splitlines()[0])
+    if options.output is not None:
+        write_json(options.output, document(options, seconds, data))
+    if options.picture is not None:
+        name = f"{options.paper}_{options.figure}"
+        save_picture(options.picture, module, data, name=name)
 
 
-def numbers(name: str, default: Sequence[int], about: str) -> Option:
-    """Return an option that takes a list of whole numbers."""
-    every = ",".join(map(str, default))
-    return name, {
-        "type": _wholes,
-        "default": default,
-        "metavar": "LIST",
-        "help": f"{about} (default: {every})",
-    }
-
-
-def some(name: str, choices: Sequence[str], what: str) -> Option:
-    """Return an option that takes some of several names, by default all."""
-    every = tuple(choices)
-    parse = partial(_some, choices=every, what=what)
-    return name, {
-        "type": parse,
-        "default": every,
-        "metavar": "LIST",
-        "help": ",".join(every),
-    }
-
-
-def data_dir(*names: str) -> Option:
-    """Return the option for the folder that holds these files."""
-    return "--data-dir", {
-        "type": Path,
-        "default": Path("data"),
-        "metavar": "DIR",
-        "help": f"holds {', '.join(names)}",
-    }
-
-
-def plot(name: str = "--plot", what: str = "the figure") -> Option:
-    """Return the option for the file of a picture."""
-    return name, {
-        "type": Path,
-        "metavar": "FILE",
-        "help": f"draw {what} (needs matplotlib), too",
-    }
-
-
-_COMMON: Sequence[Option] = (
-    (
-        "--seed",
-        {
-            "type": whole,
-            "default": 0,
-            "metavar": "INT",
-            "help": "below 2^32 (default: 0)",
-        },
-    ),
-    (
-        "--dtype",
-        {
-            "choices": ("float32", "float64"),
-            "default": "float32",
-            "help": "default: float32",
-        },
-    ),
-    (
-        "--output",
-        {"type": Path, "metavar": "FILE", "help": "write the table as JSON, too"},
-    ),
-    ("--overwrite", {"action": "store_true", "help": "replace files that exist"}),
-)
-
-
-def _check_files(options: argparse.Namespace) -> None:
-    """Raise a UsageError if a file that was asked for cannot be written, or would replace one that must stay."""
-    inputs = [*options.data_dir.glob("*.npz")] if "data_dir" in options else []
-    for name in ("output", "plot", "plot1", "plot2"):
-        if getattr(options, name, None) is not None:
-            path, named = getattr(options, name), name != "output"
+def _check_options(options: argparse.Namespace, module: Any) -> None:
+    """Raise a UsageError for an option that the figure does not have, or a file that must not be written."""
+    name = f"{options.paper} {options.figure}"
+    for option in ("points", "sizes", "from_features"):
+        if (
+            option in options
+            and option not in inspect.signature(module.data).parameters
+        ):
+            raise UsageError(f"{name} has no option --{option.replace('_', '-')}")
+    if options.picture is not None and not hasattr(module, "draw"):
+        raise UsageError(f"{name} is printed, and has no --picture")
+    for option, path in (("--output", options.output), ("--picture", options.picture)):
+        if path is not None:
             check_file(
-                f"--{name}",
+                option,
                 path,
                 overwrite=options.overwrite,
-                inputs=inputs,
-                named=named,
+                inputs=options.data_dir.glob("*.npz"),
+                named=option == "--picture",
             )
 
 
-@contextlib.contextmanager
-def as_usage() -> Iterator[None]:
-    """Turn the ValueError of data or sizes that do not fit into a UsageError."""
+def document(options: argparse.Namespace, seconds: float, data: Numbers) -> Numbers:
+    """Return what is stored: where the numbers are from, and the numbers."""
+    return {
+        "schema": SCHEMA,
+        "paper": options.paper,
+        "figure": options.figure,
+        "full": options.full,
+        "seed": options.seed,
+        "dtype": options.dtype,
+        "run": {"seconds": seconds},
+        **data,
+    }
+
+
+def show(rows: Rows, title: str) -> None:
+    """Print rows: those with the same columns are one table."""
+    for columns, group in itertools.groupby(rows, key=tuple):
+        table = list(group)
+        cells = [tuple(row.values()) for row in table]
+        numeric = [name for name, cell in table[0].items() if not cell[:1].isalpha()]
+        console.show(columns, cells, (), numeric=numeric, title=title, file=sys.stdout)
+
+
+def save_picture(path: Path, module: Any, data: Numbers, *, name: str) -> None:
+    """Draw a figure into a file, whose ending says the format: the same bytes every time."""
     try:
-        yield
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError(
+            '--picture needs matplotlib: pip install "jaxkern-verified[check]"'
+        ) from None
+    content = io.BytesIO()
+    ending = path.suffix[1:]
+    metadata = {"Date": None} if ending == "svg" else None
+    # Letters as letters: smaller, and readable by machines.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        picture = Figure(figsize=module.SIZE)
+        axes = picture.subplots(*module.PANELS, squeeze=False)
+        module.draw(axes.ravel(), data)
+        # A legend of the whole picture stands below the panels.
+        picture.tight_layout(rect=(0, 0.08 if picture.legends else 0, 1, 1))
+        try:
+            picture.savefig(content, format=ending, dpi=150, metadata=metadata)
+        except ValueError as error:  # an ending that names no format
+            raise UsageError(f"--picture {path}: {error}") from None
+    files.write(path, content.getvalue())
 
 
-def deviation(values: np.ndarray) -> float:
+# What several figures share
+
+
+def timed(places: Iterable[Any]) -> Iterator[Any]:
+    """Yield the places of a loop, and print to standard error how long each took."""
+    for place in places:
+        start = time.monotonic()
+        yield place
+        print(f"{place}: {time.monotonic() - start:.1f} s", file=sys.stderr)
+
+
+def deviation(values: Any) -> float:
     """Return the standard deviation, 0 for a single value."""
-    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def standard_error(values: np.ndarray) -> float:
+def standard_error(values: Any) -> float:
     """Return the standard error of the mean, 0 for a single value."""
     return deviation(values) / math.sqrt(len(values))
 
 
-def scored(
-    title: str,
-    columns: Sequence[str],
-    scores: Mapping[tuple[Any, ...], Mapping[str, np.ndarray]],
-    spread: Callable[[np.ndarray], float],
-    methods: Sequence[str],
-) -> tuple[Table, dict[str, Any]]:
-    """Return the table of mean ± spread, and every number, of the scores of methods at some places."""
-    cells, rows = [], []
-    for place, found in scores.items():
-        told = dict(zip(columns, place, strict=True))
-        for method, values in found.items():
-            mean = float(values.mean())
-            rows.append(
-                {**told, "method": method, "mean": mean, "values": values.tolist()}
-            )
-        shown = (found[method] for method in methods)
-        cells.append(
-            (*map(str, place), *(f"{v.mean():.3f} ± {spread(v):.3f}" for v in shown))
+Spread = Callable[[Any], float]
+
+
+def plus_minus(values: Any, spread: Spread = deviation, digits: int = 3) -> str:
+    """Return mean ± spread as text."""
+    return f"{np.mean(values):.{digits}f} ± {spread(values):.{digits}f}"
+
+
+def by_method(data: Numbers, places: Sequence[str], spread: Spread) -> Rows:
+    """Return a row of text for every place, with mean ± spread of the values of every method."""
+    table: dict[tuple[Any, ...], dict[str, str]] = {}
+    for row in data["rows"]:
+        place = {name: str(row[name]) for name in places}
+        cells = table.setdefault(tuple(place.values()), place)
+        cells[row["method"]] = plus_minus(row["values"], spread)
+    return list(table.values())
+
+
+def draw_methods(axis: Any, rows: Sequence[Numbers], x: str, spread: Spread) -> None:
+    """Draw mean and spread of the values of every method against the number under `x`, on a log scale."""
+    methods = dict.fromkeys(row["method"] for row in rows)
+    for method, marker in zip(methods, "os^x", strict=False):
+        curve = [row for row in rows if row["method"] == method]
+        axis.errorbar(
+            [row[x] for row in curve],
+            [row["mean"] for row in curve],
+            yerr=[spread(row["values"]) for row in curve],
+            marker=marker,
+            capsize=2,
+            label=method,
         )
-    words = sum(isinstance(part, str) for part in next(iter(scores)))
-    return Table(title, (*columns, *methods), cells, names=words), {"rows": rows}
+    axis.set_xscale("log")
+    axis.grid(alpha=0.3)
 
 
-def show(printed: Sequence[Table | str], file: TextIO | None = None) -> None:
-    """Print tables and lines."""
-    file = sys.stdout if file is None else file
-    for part in printed:
-        if isinstance(part, str):
-            print(part, file=file)
-        else:
-            numeric = part.columns[part.names :]
-            console.show(
-                part.columns,
-                part.cells,
-                (),
-                numeric=numeric,
-                title=part.title,
-                file=file,
-            )
+def panel(title: str, points: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+    """Return the title of a panel and its points in the plane, label by label."""
+    places = points.astype(float).round(4)
+    clusters = [places[labels == label].tolist() for label in np.unique(labels)]
+    return {"title": title, "clusters": clusters}
+
+
+def share_height(axes: Any, label: str) -> None:
+    """Give the second of two axes the scale of the first, which alone has the label."""
+    axes[0].set_ylabel(label)
+    axes[1].sharey(axes[0])
+    axes[1].label_outer()
+
+
+def legend_below(axes: Any, **options: Any) -> None:
+    """Draw one legend for all axes below them, from the first axis."""
+    handles, labels = axes[0].get_legend_handles_labels()
+    below = {"ncol": len(labels), "loc": "lower center", **options}
+    axes[0].figure.legend(handles, labels, **below)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

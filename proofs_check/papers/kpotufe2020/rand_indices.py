@@ -84,16 +84,22 @@ def clusters(X: Any, labels: Any, width: Any = None) -> Clusters:
     Raises ValueError where they do not fit.
     """
     X = checks.matrix("X", X, min_rows=2)
-    classes, numbered = np.unique(
-        np.asarray(checks.labels("labels", labels, size=X.shape[0])),
-        return_inverse=True,
-    )
-    kernel = Gaussian.from_width(
-        quantile_lengthscale(X, 0.25) if width is None else width
-    )
-    return Clusters(
-        X, jnp.asarray(numbered.reshape(-1), jnp.int32), len(classes), kernel
-    )
+    labels = checks.labels("labels", labels, size=X.shape[0])
+    classes, numbered = np.unique(np.asarray(labels), return_inverse=True)
+    truth = jnp.asarray(numbered.reshape(-1), jnp.int32)
+    if width is None:
+        width = quantile_lengthscale(X, 0.25)
+    return Clusters(X, truth, len(classes), Gaussian.from_width(width))
+
+
+def load(
+    folder: Path, name: str, *, per_device: int = IOT_PER_DEVICE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points (N, dim) and the labels (N,) of a data set, one of FILES, as the file has them."""
+    X, labels = read(folder / FILES[name])
+    if name == "iot":
+        return iot_sample(X, labels, per_device=per_device)
+    return X, labels
 
 
 class Sizes(NamedTuple):
@@ -102,6 +108,42 @@ class Sizes(NamedTuple):
     k: int
     n: int
     d: int
+
+
+def repeated(
+    method: str,
+    problem: Clusters,
+    n: int,
+    d: int,
+    *,
+    repetitions: int,
+    seed: int = 0,
+    batch_size: int | None = None,
+) -> np.ndarray:
+    """Return the Rand indices of repetitions with n landmarks and d features, (repetitions,).
+
+    Repetition i depends on the seed and i alone.
+
+    batch_size : repetitions embedded together; by default what BATCH_ELEMENTS numbers hold. It does not change results
+        beyond rounding.
+
+    Raises ValueError if n is larger than the number of points.
+    """
+    X, truth, k, kernel = problem
+    checks.count("num_landmarks", n, maximum=len(X), limit="the number of points")
+    if batch_size is None:
+        batch_size = max(1, BATCH_ELEMENTS // (len(X) * d))
+    # Equal batches: the last one is filled up with repetitions that are thrown away.
+    batches = -(-repetitions // batch_size)
+    batch = -(-repetitions // batches)
+    numbers = jnp.arange(batches * batch, dtype=jnp.uint32).reshape(batches, batch)
+    key = jax.random.key(seed)
+    sizes = Sizes(k=k, n=n, d=d)
+    parts = [
+        rand_indices(method, key, part, kernel, X, truth, sizes=sizes)
+        for part in numbers
+    ]
+    return np.concatenate(parts).astype(np.float64)[:repetitions]
 
 
 def rand_indices(
@@ -115,14 +157,11 @@ def rand_indices(
     sizes: Sizes,
 ) -> jax.Array:
     """Return the Rand indices of the repetitions with these numbers, (batch,)."""
-    Z = (
-        X
-        if method == "k-means"
-        else embeddings(key, numbers, kernel, X, method=method, sizes=sizes)
-    )
-    return _scores(
-        key, numbers, Z, truth, number_of_method=METHODS.index(method), k=sizes.k
-    )
+    Z = X
+    if method != "k-means":
+        Z = embeddings(key, numbers, kernel, X, method=method, sizes=sizes)
+    number = METHODS.index(method)
+    return _scores(key, numbers, Z, truth, number_of_method=number, k=sizes.k)
 
 
 @partial(jax.jit, static_argnames=("method", "sizes"))

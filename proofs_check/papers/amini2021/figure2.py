@@ -1,0 +1,59 @@
+"""Figure 2 of amini2021: two coordinates of noisy spheres, and what they say about the clusters.
+
+What it leaves open, and what the least rate of all rules is, says `amini2021.scatter`.
+"""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from proofs_check.papers.amini2021 import scatter
+from proofs_check.papers.amini2021.figure3 import MODELS, NOISE, RADII
+from proofs_check.papers.figures import Numbers, Rows
+
+PANELS = (2, 4)
+SIZE = (10.4, 5.6)
+DIMS = (2, 10, 100, 1000)
+
+
+def data(*, seed: int) -> dict[str, Any]:
+    """Return the least misclassification rates for every dimension, and the points that are drawn."""
+    pictures = []
+    for model in MODELS:
+        for dim in DIMS:
+            key = jax.random.fold_in(jax.random.key(seed), len(pictures))
+            law = {"noise": NOISE, "dim": dim, "radial": model == "radial"}
+            title = f"{model}, d = {dim}"
+            pictures.append(scatter.sample(title, key, RADII, **law))
+    return {"rows": [measure(dim) for dim in DIMS], "pictures": pictures}
+
+
+def measure(dim: int) -> dict[str, Any]:
+    """Return the least rates from two and from all coordinates, and how the noises differ in two.
+
+    `difference` is the total variation distance between both kinds of noise.
+    """
+    row = {"dim": dim}
+    laws = []
+    for model in MODELS:
+        law = {"noise": NOISE, "dim": dim, "radial": model == "radial"}
+        row[f"{model}, two"] = scatter.least_error(RADII, coordinates=2, **law)
+        row[f"{model}, all"] = scatter.least_error(RADII, coordinates=dim, **law)
+        laws.append(scatter.shares(RADII, coordinates=2, **law).mean(axis=0))
+    row["difference"] = float(np.abs(laws[0] - laws[1]).sum() / 2)
+    return row
+
+
+def rows(data: Numbers) -> Rows:
+    """Return what is printed."""
+    table = []
+    for row in data["rows"]:
+        cells = {name: f"{value:.3f}" for name, value in row.items()}
+        table.append({**cells, "dim": str(row["dim"])})
+    return table
+
+
+def draw(axes: Any, data: Numbers) -> None:
+    """Draw the spheres, isotropic noise above and radial noise below."""
+    scatter.draw_samples(axes, data, RADII)
