@@ -1,10 +1,11 @@
 """The figures and tables of the papers, computed again: `python -m proofs_check.papers.figures PAPER FIGURE`.
 
-A figure or table is a module with two or three functions:
+A figure or table is a module with
 
-- `data(...)` returns its numbers, ready for JSON. It takes those of the options that it needs, by keyword.
-- `rows(data)` returns what is printed, as dictionaries {column: text}. A row with other columns starts another table.
-- `draw(axes, data)` draws the figure on `PANELS` (rows and columns of axes) in a picture of `SIZE` (inches).
+- `data(...)`, which returns its numbers, ready for JSON. It takes those of the options that it needs, by keyword;
+- `TABLES`, what is printed: {a list of rows in the numbers: {column: format of a cell}};
+- `draw(axes, data)`, if it is a figure, which draws on `PANELS` (rows and columns of axes) in a picture of `SIZE`
+  inches.
 
 Sizes are small unless --full is given, which takes the sizes of the paper or those on the pages in docs/tables.
 """
@@ -13,11 +14,10 @@ import argparse
 import importlib
 import inspect
 import io
-import itertools
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ MODULES = {
 """{paper: {figure: module}}"""
 
 Numbers = Mapping[str, Any]
-Rows = Sequence[Mapping[str, str]]
+Tables = Mapping[str, Mapping[str, str]]
 
 
 # The command
@@ -145,7 +145,9 @@ def _run(options: argparse.Namespace, module: Any) -> None:
         raise UsageError(str(error)) from None
     seconds = round(time.monotonic() - start, 1)
     print(f"{seconds} s", file=sys.stderr)
-    show(module.rows(data), title=module.__doc__.splitlines()[0])
+    title = module.__doc__.splitlines()[0]
+    for name, columns in module.TABLES.items():
+        show(title, columns, data[name])
     if options.output is not None:
         write_json(options.output, document(options, seconds, data))
     if options.picture is not None:
@@ -189,12 +191,12 @@ def document(options: argparse.Namespace, seconds: float, data: Numbers) -> Numb
     }
 
 
-def show(rows: Rows, title: str) -> None:
-    """Print rows: those with the same columns are one table."""
-    for columns, group in itertools.groupby(rows, key=tuple):
-        table = list(group)
-        cells = [tuple(row.values()) for row in table]
-        numeric = [name for name, cell in table[0].items() if not cell[:1].isalpha()]
+def show(title: str, columns: Mapping[str, str], rows: Sequence[Numbers]) -> None:
+    """Print rows, if there are any, as a table with these formats of cells by columns."""
+    cells = [[cell.format(**row) for cell in columns.values()] for row in rows]
+    if cells:
+        first = zip(columns, cells[0], strict=True)
+        numeric = [name for name, cell in first if not cell[:1].isalpha()]
         console.show(columns, cells, (), numeric=numeric, title=title, file=sys.stdout)
 
 
@@ -235,43 +237,29 @@ def timed(places: Iterable[Any]) -> Iterator[Any]:
         print(f"{place}: {time.monotonic() - start:.1f} s", file=sys.stderr)
 
 
-def deviation(values: Any) -> float:
-    """Return the standard deviation, 0 for a single value."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+def summary(values: Any) -> dict[str, Any]:
+    """Return mean, standard deviation and standard error of numbers, and the numbers."""
+    values = np.asarray(values, float)
+    sd = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return {
+        "mean": float(values.mean()),
+        "sd": sd,
+        "standard_error": sd / math.sqrt(len(values)),
+        "values": values.tolist(),
+    }
 
 
-def standard_error(values: Any) -> float:
-    """Return the standard error of the mean, 0 for a single value."""
-    return deviation(values) / math.sqrt(len(values))
-
-
-Spread = Callable[[Any], float]
-
-
-def plus_minus(values: Any, spread: Spread = deviation, digits: int = 3) -> str:
-    """Return mean ± spread as text."""
-    return f"{np.mean(values):.{digits}f} ± {spread(values):.{digits}f}"
-
-
-def by_method(data: Numbers, places: Sequence[str], spread: Spread) -> Rows:
-    """Return a row of text for every place, with mean ± spread of the values of every method."""
-    table: dict[tuple[Any, ...], dict[str, str]] = {}
-    for row in data["rows"]:
-        place = {name: str(row[name]) for name in places}
-        cells = table.setdefault(tuple(place.values()), place)
-        cells[row["method"]] = plus_minus(row["values"], spread)
-    return list(table.values())
-
-
-def draw_methods(axis: Any, rows: Sequence[Numbers], x: str, spread: Spread) -> None:
-    """Draw mean and spread of the values of every method against the number under `x`, on a log scale."""
+def draw_methods(
+    axis: Any, rows: Sequence[Numbers], x: str, spread: str, factor: float = 1
+) -> None:
+    """Draw the mean of every method, and its spread times a factor, against the number under `x` on a log scale."""
     methods = dict.fromkeys(row["method"] for row in rows)
     for method, marker in zip(methods, "os^x", strict=False):
         curve = [row for row in rows if row["method"] == method]
         axis.errorbar(
             [row[x] for row in curve],
             [row["mean"] for row in curve],
-            yerr=[spread(row["values"]) for row in curve],
+            yerr=[factor * row[spread] for row in curve],
             marker=marker,
             capsize=2,
             label=method,

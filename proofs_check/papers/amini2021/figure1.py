@@ -10,8 +10,16 @@ import jax
 from jaxkern import problems
 from jaxkern.metrics import misclassification_rate
 from proofs_check.papers.amini2021 import figure3, scatter
-from proofs_check.papers.figures import Numbers, Rows, plus_minus, standard_error, timed
+from proofs_check.papers.figures import Numbers, Tables, summary, timed
 
+TABLES: Tables = {
+    "rows": {
+        "noise": "{noise:g}",
+        "least of all rules": "{least:.3f}",
+        "method": "{method}",
+        "rate": "{mean:.3f} ± {standard_error:.3f}",
+    }
+}
 PANELS = (1, 4)
 SIZE = (10.4, 3.1)
 CIRCLES = (1.0, 3.0)
@@ -30,15 +38,14 @@ def data(*, full: bool, seed: int, dtype: Any) -> dict[str, Any]:
         own = jax.random.clone(key)
         picture = scatter.sample(f"σ = {level:g}", own, CIRCLES, **law)
         pictures.append(picture)
-        row = {"noise": level, "least": 0.0, **{method: [] for method in METHODS}}
-        if level:
-            row["least"] = scatter.least_error(CIRCLES, coordinates=2, **law)
-        for replicate in range(sizes.replicates):
-            own = jax.random.fold_in(key, replicate)
-            rates = clustered(own, level, sizes=sizes, dtype=dtype)
-            for method, rate in zip(METHODS, rates, strict=True):
-                row[method].append(float(rate))
-        rows.append(row)
+        least = scatter.least_error(CIRCLES, coordinates=2, **law) if level else 0.0
+        draws = [
+            clustered(jax.random.fold_in(key, i), level, sizes=sizes, dtype=dtype)
+            for i in range(sizes.replicates)
+        ]
+        for method, rates in zip(METHODS, zip(*draws, strict=True), strict=True):
+            place = {"noise": level, "least": least, "method": method}
+            rows.append({**place, **summary(rates)})
     return {"sizes": sizes._asdict(), "rows": rows, "pictures": pictures}
 
 
@@ -60,17 +67,6 @@ def clustered(key: Any, level: float, *, sizes: figure3.Sizes, dtype: Any) -> li
         misclassification_rate(circles.labels, clustering, num_labels=num_labels)
         for clustering in clusterings
     ]
-
-
-def rows(data: Numbers) -> Rows:
-    """Return the least rate, and mean ± standard error of Algorithm 1."""
-    table = []
-    for row in data["rows"]:
-        cells = {"noise": f"{row['noise']:g}", "least": f"{row['least']:.3f}"}
-        for method in METHODS:
-            cells[method] = plus_minus(row[method], standard_error)
-        table.append(cells)
-    return table
 
 
 def draw(axes: Any, data: Numbers) -> None:

@@ -10,8 +10,18 @@ import numpy as np
 
 from proofs_check.papers.amini2021 import scatter
 from proofs_check.papers.amini2021.figure3 import MODELS, NOISE, RADII
-from proofs_check.papers.figures import Numbers, Rows
+from proofs_check.papers.figures import Numbers, Tables
 
+TABLES: Tables = {
+    "rows": {
+        "d": "{dim}",
+        "isotropic, two": "{isotropic, two:.3f}",
+        "radial, two": "{radial, two:.3f}",
+        "isotropic, all": "{isotropic, all:.3f}",
+        "radial, all": "{radial, all:.3f}",
+        "difference": "{difference:.3f}",
+    }
+}
 PANELS = (2, 4)
 SIZE = (10.4, 5.6)
 DIMS = (2, 10, 100, 1000)
@@ -43,15 +53,6 @@ def measure(dim: int) -> dict[str, Any]:
         laws.append(scatter.shares(RADII, coordinates=2, **law).mean(axis=0))
     row["difference"] = float(np.abs(laws[0] - laws[1]).sum() / 2)
     return row
-
-
-def rows(data: Numbers) -> Rows:
-    """Return what is printed."""
-    table = []
-    for row in data["rows"]:
-        cells = {name: f"{value:.3f}" for name, value in row.items()}
-        table.append({**cells, "dim": str(row["dim"])})
-    return table
 
 
 def draw(axes: Any, data: Numbers) -> None:

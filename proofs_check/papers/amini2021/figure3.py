@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
 from jaxkern import problems
 from jaxkern.clustering import spectral_from_gram
@@ -24,15 +23,22 @@ from jaxkern.kmeans import kmeans
 from jaxkern.metrics import normalized_mutual_info
 from proofs_check.papers.figures import (
     Numbers,
-    Rows,
-    by_method,
+    Tables,
     draw_methods,
     legend_below,
     share_height,
-    standard_error,
+    summary,
     timed,
 )
 
+TABLES: Tables = {
+    "rows": {
+        "noise": "{noise}",
+        "dim": "{dim}",
+        "method": "{method}",
+        "mutual information": "{mean:.3f} ± {standard_error:.3f}",
+    }
+}
 PANELS = (1, 2)
 SIZE = (11, 4)
 METHODS = ("Gaussian, alpha = 1", "Gaussian, alpha = 2", "pairwise distance", "Lloyd")
@@ -86,9 +92,8 @@ def scores(
     ]
     rows = []
     for method, values in zip(METHODS, zip(*draws, strict=True), strict=True):
-        numbers = [float(value) for value in values]
         place = {"noise": model, "dim": dim, "method": method}
-        rows.append({**place, "mean": float(np.mean(numbers)), "values": numbers})
+        rows.append({**place, **summary(values)})
     return rows
 
 
@@ -140,16 +145,11 @@ def algorithm_1(
     return labels
 
 
-def rows(data: Numbers) -> Rows:
-    """Return mean ± standard error."""
-    return by_method(data, ("noise", "dim"), standard_error)
-
-
 def draw(axes: Any, data: Numbers) -> None:
     """Draw the mean and two standard errors against the dimension."""
     share_height(axes, "normalized mutual information")
     for axis, model in zip(axes, MODELS, strict=True):
         curves = [row for row in data["rows"] if row["noise"] == model]
-        draw_methods(axis, curves, "dim", lambda v: 2 * standard_error(v))
+        draw_methods(axis, curves, "dim", "standard_error", factor=2)
         axis.set(xlabel="dimension d", title=f"{model} noise", ylim=(-0.03, 1.05))
     legend_below(axes)

@@ -28,9 +28,35 @@ from jaxkern.gram import center, gram
 from jaxkern.kernels import Gaussian
 from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.engine.reading import read_npz, reading
-from proofs_check.papers.figures import Numbers, Rows, deviation, plus_minus, timed
+from proofs_check.papers.figures import Numbers, Tables, summary, timed
 from proofs_check.usage import UsageError
 
+_PLACE = {"reading": "{reading}", "sigma": "{lengthscale:g}"}
+TABLES: Tables = {
+    "baselines": {
+        **_PLACE,
+        "R": "{exact:.1f}",
+        "printed for 2,000 points": "{printed}",
+    },
+    "rows": {
+        **_PLACE,
+        "t": "{frequencies}",
+        "residual": "{mean:.1f} ± {sd:.1f}",
+        "t (1 - mean / R)": "{scaled:.1f}",
+    },
+    "comparison": {
+        **_PLACE,
+        "t": "{frequencies}",
+        "printed": "{printed}",
+        "(printed - mean) / sd": "{score:+.1f}",
+    },
+    "probabilities": {
+        "reading": "{reading}",
+        "draws of a printed number": "{averaged}",
+        "p": "{p:.2g}",
+    },
+}
+READINGS = ("uncentred", "centred")
 PANELS = (1, 1)
 SIZE = (6.5, 4.2)
 FREQUENCIES = (50, 100, 200, 400, 800)
@@ -54,28 +80,51 @@ def data(*, full: bool, seed: int, dtype: Any, data_dir: Path) -> dict[str, Any]
     points = jnp.asarray(X[first_rows(y, per_digit)], dtype)
     baselines = []
     rows = []
-    for reading_ in timed(("uncentred", "centred")):
+    for reading_ in timed(READINGS):
         options = {"components": components, "centred": reading_ == "centred"}
-        exact = {s: exact_residual(points, s, **options) for s in BASELINES}
-        for s, residual in exact.items():
-            place = {"reading": reading_, "lengthscale": s}
-            printed = BASELINES[s] if full else None
-            baselines.append({**place, "exact": residual, "printed": printed})
-        for column, t in enumerate(frequencies):
-            for s, residual in exact.items():
+        for s, printed in BASELINES.items():
+            exact = exact_residual(points, s, **options)
+            place = {"reading": reading_, "lengthscale": s, "exact": exact}
+            baselines.append({**place, "printed": printed})
+            for t in frequencies:
                 values = residuals(points, s, t, draws=draws, seed=seed, **options)
-                row = {
-                    "reading": reading_,
-                    "lengthscale": s,
-                    "frequencies": t,
-                    "exact": residual,
-                    "mean": sum(values) / len(values),
-                    "printed": PRINTED[s][column] if full else None,
-                    "values": values,
-                }
-                rows.append(row)
-    sizes = {"per_digit": per_digit, "components": components, "draws": draws}
-    return {"sizes": sizes, "baselines": baselines, "rows": rows}
+                row = {**place, "frequencies": t, **summary(values)}
+                rows.append({**row, "scaled": t * (1 - row["mean"] / exact)})
+    comparison = compare(rows) if full else []
+    return {
+        "sizes": {"per_digit": per_digit, "components": components, "draws": draws},
+        "baselines": baselines,
+        "rows": rows,
+        "comparison": comparison,
+        "probabilities": probabilities(comparison),
+    }
+
+
+def compare(rows: Sequence[Numbers]) -> list[dict[str, Any]]:
+    """Return the printed numbers, and (printed - mean) / sd, of which 3 is a lot if each is one more draw."""
+    comparison = []
+    for row in rows:
+        column = FREQUENCIES.index(row["frequencies"])
+        printed = PRINTED[row["lengthscale"]][column]
+        numbers = {
+            "printed": printed,
+            "score": (printed - row["mean"]) / row["sd"],
+            "draws": len(row["values"]),
+        }
+        place = {name: row[name] for name in ("reading", "lengthscale", "frequencies")}
+        comparison.append({**place, **numbers})
+    return comparison
+
+
+def probabilities(comparison: Sequence[Numbers]) -> list[dict[str, Any]]:
+    """Return how likely such printed numbers are, for every reading, as one draw each and as the mean of ten."""
+    table = []
+    for name in dict.fromkeys(row["reading"] for row in comparison):
+        rows = [row for row in comparison if row["reading"] == name]
+        for averaged in (1, AVERAGED):
+            p = probability_of(rows, averaged)
+            table.append({"reading": name, "averaged": averaged, "p": p})
+    return table
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -165,76 +214,32 @@ def _tail(A: Any, components: int) -> Any:
     return A.trace() - eigvalsh(A)[:components].sum()
 
 
-def score(row: Numbers) -> float:
-    """Return (printed - mean) / sd, of which 3 is a lot if the printed number is one more draw."""
-    return (row["printed"] - row["mean"]) / deviation(row["values"])
-
-
 def probability_of(rows: Sequence[Numbers], averaged: int) -> float:
     """Return how likely printed numbers so far off are, if each is the mean of so many draws (chi-square, roughly)."""
     total = 0.0
     for row in rows:
-        variance = 1 / averaged + 1 / len(row["values"])
-        total += score(row) ** 2 / variance
+        total += row["score"] ** 2 / (1 / averaged + 1 / row["draws"])
     return float(stats.chi2.sf(total, len(rows)))
-
-
-def rows(data: Numbers) -> Rows:
-    """Return the baselines, the residuals as mean ± standard deviation of a draw, and what the printed may be."""
-    table = []
-    for row in data["baselines"]:
-        cells = {
-            "reading": row["reading"],
-            "sigma": f"{row['lengthscale']:g}",
-            "R": f"{row['exact']:.1f}",
-            "printed": "" if row["printed"] is None else f"{row['printed']:.1f}",
-        }
-        table.append(cells)
-    for row in data["rows"]:
-        known = row["printed"] is not None
-        error = 1 - row["mean"] / row["exact"]
-        cells = {
-            "reading": row["reading"],
-            "sigma": f"{row['lengthscale']:g}",
-            "t": str(row["frequencies"]),
-            "residual": plus_minus(row["values"], digits=1),
-            "printed": f"{row['printed']:.1f}" if known else "",
-            "(printed - mean) / sd": f"{score(row):+.1f}" if known else "",
-            "t (1 - mean / R)": f"{row['frequencies'] * error:.1f}",
-        }
-        table.append(cells)
-    printed = [row for row in data["rows"] if row["printed"] is not None]
-    for name in dict.fromkeys(row["reading"] for row in printed):
-        chosen = [row for row in printed if row["reading"] == name]
-        cells = {
-            "reading": name,
-            "p if a printed number is one draw": f"{probability_of(chosen, 1):.2g}",
-            f"p if a mean of {AVERAGED}": f"{probability_of(chosen, AVERAGED):.2g}",
-        }
-        table.append(cells)
-    return table
 
 
 def draw(axes: Any, data: Numbers) -> None:
     """Draw the relative errors of the first reading against t."""
     axis = axes[0]
-    chosen = [row for row in data["rows"] if row["reading"] == "uncentred"]
+    chosen = [row for row in data["rows"] if row["reading"] == READINGS[0]]
     sizes = sorted({row["frequencies"] for row in chosen})
     for s, colour in zip(BASELINES, ("C0", "C1", "C2"), strict=True):
         curve = [row for row in chosen if row["lengthscale"] == s]
-        draws = len(curve[0]["values"])
         axis.errorbar(
             sizes,
-            [1 - row["mean"] / row["exact"] for row in curve],
-            yerr=[2 * deviation(row["values"]) / row["exact"] for row in curve],
+            [row["scaled"] / row["frequencies"] for row in curve],
+            yerr=[2 * row["sd"] / row["exact"] for row in curve],
             color=colour,
             marker="o",
             capsize=3,
-            label=f"sigma = {s:g}, {draws} draws ± 2 sd",
+            label=f"sigma = {s:g}, {data['sizes']['draws']} draws ± 2 sd",
         )
-        printed = [row["printed"] for row in curve if row["printed"] is not None]
-        if printed:
-            errors = [1 - value / BASELINES[s] for value in printed]
+        if data["comparison"]:
+            errors = [1 - value / BASELINES[s] for value in PRINTED[s]]
             label = f"sigma = {s:g}, printed"
             axis.plot(sizes, errors, "x", color=colour, markersize=9, label=label)
     ends = [sizes[0], sizes[-1]]

@@ -21,8 +21,23 @@ from scipy import stats
 from jaxkern.features import paired_fourier
 from jaxkern.kernels import Gaussian
 from jaxkern.linalg import matmul
-from proofs_check.papers.figures import Numbers, Rows, plus_minus, timed
+from proofs_check.papers.figures import Numbers, Tables, summary, timed
 
+TABLES: Tables = {
+    "left": {
+        "d": "{dim}",
+        "t": "{frequencies}",
+        "eps_max": "{mean:.4f} ± {sd:.4f}",
+        "1 / (t eps_max^2)": "{inverse:.3f}",
+    },
+    "slopes": {"d": "{dim}", "eps_max ~ t^": "{slope:.3f} ± {error:.3f}"},
+    "decades": {
+        "t": "{frequencies}",
+        "distance from": "{start:g}",
+        "rms": "{rms:.4f}",
+        "theory": "{theory:.4f}",
+    },
+}
 PANELS = (1, 2)
 SIZE = (11, 4.2)
 PANEL_DIM = 10
@@ -45,12 +60,16 @@ def data(
         "dtype": dtype,
         "from_features": from_features,
     }
+    largest = left(frequencies, dims=dims, replicates=replicates, **options)
+    errors = right(**options)
     return {
         "pairs": pairs,
         "replicates": replicates,
         "from_features": from_features,
-        "left": left(frequencies, dims=dims, replicates=replicates, **options),
-        "right": right(**options),
+        "left": largest,
+        "slopes": [slope(largest, dim) for dim in dims],
+        "right": errors,
+        "decades": [row for panel in errors for row in by_decade(panel)],
     }
 
 
@@ -114,8 +133,9 @@ def left(
             for number in range(replicates):
                 own = jax.random.fold_in(key, number)
                 errors = relative_errors(own, dim=dim, frequencies=t, **options)
-                values.append(float(np.max(np.abs(errors))))
-            rows.append({"dim": dim, "frequencies": t, "values": values})
+                values.append(np.max(np.abs(errors)))
+            row = {"dim": dim, "frequencies": t, **summary(values)}
+            rows.append({**row, "inverse": row["mean"] ** -2 / t})
     return rows
 
 
@@ -140,53 +160,30 @@ def standard_deviation(distance: Any, frequencies: int) -> Any:
     )
 
 
-def slope(rows: Sequence[Numbers]) -> tuple[float, float]:
+def slope(largest: Sequence[Numbers], dim: int) -> dict[str, float]:
     """Return the slope of log(largest error) against log t, by least squares, and its standard error."""
-    sizes = [math.log(row["frequencies"]) for row in rows for _ in row["values"]]
-    logs = [math.log(value) for row in rows for value in row["values"]]
-    line = stats.linregress(sizes, logs)
-    return line.slope, line.stderr
+    rows = [row for row in largest if row["dim"] == dim]
+    sizes = [row["frequencies"] for row in rows for _ in row["values"]]
+    values = [value for row in rows for value in row["values"]]
+    line = stats.linregress(np.log(sizes), np.log(values))
+    return {"dim": dim, "slope": line.slope, "error": line.stderr}
 
 
-def by_decade(row: Numbers) -> Rows:
+def by_decade(panel: Numbers) -> list[dict[str, float]]:
     """Return the root of the mean square error in every decade of the distance, and the same by theory."""
-    t = row["frequencies"]
-    r = np.asarray(row["distances"])
-    squares = np.asarray(row["errors"]) ** 2
+    t = panel["frequencies"]
+    r = np.asarray(panel["distances"])
+    squares = np.asarray(panel["errors"]) ** 2
     variances = standard_deviation(r, t) ** 2
-    table = []
+    rows = []
     for power in range(-4, 4):
         start = 10.0**power
-        inside = (r >= start) & (r < 10 * start)
-        cells = {
-            "t": str(t),
-            "distance from": f"{start:g}",
-            "rms": f"{np.sqrt(squares[inside].mean()):.4f}",
-            "theory": f"{np.sqrt(variances[inside].mean()):.4f}",
-        }
-        table.append(cells)
-    return table
-
-
-def rows(data: Numbers) -> Rows:
-    """Return the largest errors of a draw as mean ± standard deviation, their slopes, and the errors by decades."""
-    table = []
-    for row in data["left"]:
-        mean = np.mean(row["values"])
-        cells = {
-            "d": str(row["dim"]),
-            "t": str(row["frequencies"]),
-            "eps_max": plus_minus(row["values"], digits=4),
-            "1 / (t eps_max^2)": f"{mean**-2 / row['frequencies']:.3f}",
-        }
-        table.append(cells)
-    for dim in dict.fromkeys(row["dim"] for row in data["left"]):
-        gradient, error = slope([row for row in data["left"] if row["dim"] == dim])
-        cells = {"d": str(dim), "eps_max ~ t^": f"{gradient:.3f} ± {error:.3f}"}
-        table.append(cells)
-    for row in data["right"]:
-        table += by_decade(row)
-    return table
+        inside = (r >= start) & (r < 10.0 ** (power + 1))
+        rms = float(np.sqrt(squares[inside].mean()))
+        theory = float(np.sqrt(variances[inside].mean()))
+        row = {"frequencies": t, "start": start, "rms": rms, "theory": theory}
+        rows.append(row)
+    return rows
 
 
 def draw(axes: Any, data: Numbers) -> None:
@@ -195,8 +192,8 @@ def draw(axes: Any, data: Numbers) -> None:
     for dim in dict.fromkeys(row["dim"] for row in data["left"]):
         curve = [row for row in data["left"] if row["dim"] == dim]
         sizes = [row["frequencies"] for row in curve]
-        means = [np.mean(row["values"]) ** -2 for row in curve]
-        first.plot(sizes, means, marker="o", label=f"d = {dim}")
+        inverses = [row["mean"] ** -2 for row in curve]
+        first.plot(sizes, inverses, marker="o", label=f"d = {dim}")
     first.set_xlabel("number of frequencies t")
     first.set_ylabel("1 / (largest relative error)²")
     first.set_title(f"{data['pairs']:,} pairs, largest error")

@@ -38,10 +38,22 @@ from jaxkern.kernels import Gaussian, sampled_quantile_lengthscale
 from jaxkern.linalg import largest_modulus_eigenpairs, matmul
 from jaxkern.problems import random_noisy
 from proofs_check.engine.reading import read_npz, reading
-from proofs_check.papers.figures import Numbers, Rows, legend_below, timed
+from proofs_check.papers.figures import Numbers, Tables, legend_below, timed
 
+TABLES: Tables = {
+    "rows": {
+        "method": "{method}",
+        "size": "{size}",
+        "spectral": "{spectral:.2e}",
+        "Frobenius": "{frobenius:.2e}",
+        "train": "{train:.2f} s",
+        "test": "{test:.3f} s",
+        "space": "{space:.2e}",
+    }
+}
 PANELS = (2, 3)
 SIZE = (13, 7)
+ERRORS = ("spectral", "residual", "frobenius")
 CUT = 50
 TOLERANCE = 1e-3
 
@@ -302,13 +314,8 @@ def _errors_of_maps(G: Any, X: Any, maps: dict[str, Any]) -> dict[str, Any]:
         padded = [
             jnp.pad(Y, ((0, 0), (0, widest - Y.shape[1]))) for Y in features_of_map
         ]
-        spectral, residual, frobenius = errors(G, jnp.stack(padded))
-        for i, method in enumerate(group):
-            measured[method] = {
-                "spectral": float(spectral[i]),
-                "residual": float(residual[i]),
-                "frobenius": float(frobenius[i]),
-            }
+        for method, *values in zip(group, *errors(G, jnp.stack(padded)), strict=True):
+            measured[method] = dict(zip(ERRORS, map(float, values), strict=True))
     return measured
 
 
@@ -324,23 +331,6 @@ def _seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     start = time.process_time()
     result = jax.block_until_ready(call())
     return time.process_time() - start, result
-
-
-def rows(data: Numbers) -> Rows:
-    """Return what is printed."""
-    return [
-        {
-            "data": data["data"],
-            "method": row["method"],
-            "size": str(row["size"]),
-            "spectral": f"{row['spectral']:.2e}",
-            "Frobenius": f"{row['frobenius']:.2e}",
-            "train": f"{row['train']:.2f} s",
-            "test": f"{row['test']:.3f} s",
-            "space": f"{row['space']:.2e}",
-        }
-        for row in data["rows"]
-    ]
 
 
 def draw(axes: Any, data: Numbers) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 
 from proofs_check.papers.figures import (
     Numbers,
-    Rows,
-    by_method,
-    deviation,
+    Tables,
     draw_methods,
     share_height,
+    summary,
     timed,
 )
 from proofs_check.papers.kpotufe2020.rand_indices import (
@@ -25,6 +24,14 @@ from proofs_check.papers.kpotufe2020.rand_indices import (
     standardise,
 )
 
+TABLES: Tables = {
+    "rows": {
+        "n": "{n}",
+        "d": "{d}",
+        "method": "{method}",
+        "Rand index": "{mean:.3f} ± {sd:.3f}",
+    }
+}
 PANELS = (1, 2)
 SIZE = (9, 3.8)
 FIXED_LANDMARKS = 200
@@ -41,9 +48,7 @@ def data(*, full: bool, seed: int, dtype: Any, data_dir: Path) -> dict[str, Any]
     for n, d in timed(sizes(full)):
         for method in METHODS[1:]:
             values = repeated(method, problem, n, d, repetitions=repetitions, seed=seed)
-            place = {"n": n, "d": d, "method": method}
-            mean = float(values.mean())
-            rows.append({**place, "mean": mean, "values": values.tolist()})
+            rows.append({"n": n, "d": d, "method": method, **summary(values)})
     return {"points": len(X), "rows": rows}
 
 
@@ -56,19 +61,14 @@ def sizes(full: bool) -> list[tuple[int, int]]:
     return list(dict.fromkeys(left + right))
 
 
-def rows(data: Numbers) -> Rows:
-    """Return mean ± standard deviation."""
-    return by_method(data, ("n", "d"), deviation)
-
-
 def draw(axes: Any, data: Numbers) -> None:
     """Draw the Rand index against d at the fixed n (left) and against n at the fixed d (right)."""
     share_height(axes, "Rand index")
     ordered = sorted(data["rows"], key=lambda row: (row["n"], row["d"]))
     left = [row for row in ordered if row["n"] == FIXED_LANDMARKS]
     right = [row for row in ordered if row["d"] == FIXED_FEATURES]
-    draw_methods(axes[0], left, "d", deviation)
-    draw_methods(axes[1], right, "n", deviation)
+    draw_methods(axes[0], left, "d", "sd")
+    draw_methods(axes[1], right, "n", "sd")
     axes[0].set(xlabel="features d", title=f"n = {FIXED_LANDMARKS}")
     axes[1].set(xlabel="landmarks n", title=f"d = {FIXED_FEATURES}")
     axes[1].legend(loc="lower right")

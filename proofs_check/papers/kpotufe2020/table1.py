@@ -7,10 +7,21 @@ published.
 from pathlib import Path
 from typing import Any
 
-from proofs_check.papers.figures import Numbers, Rows
+from proofs_check.papers.figures import Tables
 from proofs_check.papers.kpotufe2020.rand_indices import load
 from proofs_check.papers.kpotufe2020.table2 import NAMES
 
+TABLES: Tables = {
+    "rows": {
+        "data": "{title}",
+        "N": "{found[0]}",
+        "dimension": "{found[1]}",
+        "clusters": "{found[2]}",
+        "printed N": "{printed[0]}",
+        "printed dimension": "{printed[1]}",
+        "printed clusters": "{printed[2]}",
+    }
+}
 PRINTED = {"avila": (20867, 10, 12), "iot": (40000, 115, 5), "banknote": (1372, 4, 2)}
 
 
@@ -20,17 +31,7 @@ def data(*, data_dir: Path) -> dict[str, Any]:
     for name, printed in PRINTED.items():
         X, labels = load(data_dir, name)
         sizes = (*X.shape, len(set(labels.tolist())))
-        rows.append({"data": name, "found": sizes, "printed": printed})
+        rows.append(
+            {"data": name, "title": NAMES[name], "found": sizes, "printed": printed}
+        )
     return {"rows": rows}
-
-
-def rows(data: Numbers) -> Rows:
-    """Return what is printed."""
-    table = []
-    for row in data["rows"]:
-        cells = {"data": NAMES[row["data"]]}
-        for label, sizes in (("", row["found"]), ("printed ", row["printed"])):
-            names = (f"{label}{name}" for name in ("N", "dimension", "clusters"))
-            cells |= dict(zip(names, map(str, sizes), strict=True))
-        table.append(cells)
-    return table

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.papers.figures import Numbers, Rows, deviation, timed
+from proofs_check.papers.figures import Tables, summary, timed
 from proofs_check.papers.kpotufe2020.rand_indices import (
     METHODS,
     Clusters,
@@ -36,6 +36,16 @@ from proofs_check.papers.kpotufe2020.rand_indices import (
     standardise,
 )
 
+TABLES: Tables = {
+    "rows": {
+        "data": "{title}",
+        "method": "{method}",
+        "Rand index": "{mean:.4f} ± {sd:.4f}",
+        "printed": "{printed_mean:.3f} ± {printed_sd:g}",
+        "difference": "{difference:+.4f}",
+        "standard error": "{standard_error:.4f}",
+    }
+}
 NAMES = {"avila": "Avila Bible", "iot": "IoT", "banknote": "Bank Notes"}
 LANDMARKS = {"iot": 400}  # where N differs from the paper's
 PRINTED_REPETITIONS = 30
@@ -101,36 +111,16 @@ def compare(name: str, method: str, values: np.ndarray) -> dict[str, Any]:
     `standard_error` is the standard deviation of the difference, were both means of independent repetitions of one
     experiment. The rounding of the printed mean counts as uniform.
     """
-    mean = float(values.mean())
-    sd = deviation(values)
     printed_mean, printed_sd = PRINTED[name][method]
-    ours = sd**2 / len(values)
-    theirs = printed_sd**2 / PRINTED_REPETITIONS
-    rounding = PRINTED_UNIT**2 / 12
+    ours = summary(values)
+    errors = (ours["standard_error"], printed_sd / math.sqrt(PRINTED_REPETITIONS))
     return {
         "data": name,
+        "title": NAMES[name],
         "method": method,
-        "mean": mean,
-        "sd": sd,
-        "repetitions": len(values),
+        **ours,
         "printed_mean": printed_mean,
         "printed_sd": printed_sd,
-        "difference": mean - printed_mean,
-        "standard_error": math.sqrt(ours + theirs + rounding),
-        "values": values.tolist(),
+        "difference": ours["mean"] - printed_mean,
+        "standard_error": math.hypot(*errors, PRINTED_UNIT / math.sqrt(12)),
     }
-
-
-def rows(data: Numbers) -> Rows:
-    """Return what is printed."""
-    return [
-        {
-            "data": NAMES[row["data"]],
-            "method": row["method"],
-            "Rand index": f"{row['mean']:.4f} ± {row['sd']:.4f}",
-            "printed": f"{row['printed_mean']:.3f} ± {row['printed_sd']:g}",
-            "difference": f"{row['difference']:+.4f}",
-            "standard error": f"{row['standard_error']:.4f}",
-        }
-        for row in data["rows"]
-    ]
