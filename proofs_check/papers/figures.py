@@ -26,6 +26,7 @@ import numpy as np
 
 from proofs_check.engine import files
 from proofs_check.engine.documents import write_json
+from proofs_check.engine.reading import DataError, check_matrix, read_npz, reading
 from proofs_check.report import console
 from proofs_check.usage import (
     BAD_USAGE,
@@ -62,12 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(argv)
         _run(options, _module(options.paper, options.figure))
-    except UsageError as error:
+    except (UsageError, StorageError) as error:
         print(f"{PROG}: {error}", file=sys.stderr)
-        return BAD_USAGE
-    except StorageError as error:
-        print(f"{PROG}: {error}", file=sys.stderr)
-        return NOT_WRITTEN
+        return NOT_WRITTEN if isinstance(error, StorageError) else BAD_USAGE
     return 0
 
 
@@ -135,12 +133,11 @@ def _module(paper: str, figure: str) -> Any:
 
 
 def _run(options: argparse.Namespace, module: Any) -> None:
-    _check_options(options, module)
+    arguments = _arguments(options, module)
     jax.config.update("jax_enable_x64", options.dtype == "float64")
-    names = inspect.signature(module.data).parameters
     start = time.monotonic()
     try:
-        data = module.data(**{k: v for k, v in vars(options).items() if k in names})
+        data = module.data(**arguments)
     except ValueError as error:  # of files and sizes that do not fit
         raise UsageError(str(error)) from None
     seconds = round(time.monotonic() - start, 1)
@@ -149,46 +146,38 @@ def _run(options: argparse.Namespace, module: Any) -> None:
     for name, columns in module.TABLES.items():
         show(title, columns, data[name])
     if options.output is not None:
-        write_json(options.output, document(options, seconds, data))
+        names = ("paper", "figure", "full", "seed", "dtype")
+        about = {name: getattr(options, name) for name in names}
+        run = {"seconds": seconds}
+        write_json(options.output, {"schema": SCHEMA, **about, "run": run, **data})
     if options.picture is not None:
         name = f"{options.paper}_{options.figure}"
         save_picture(options.picture, module, data, name=name)
 
 
-def _check_options(options: argparse.Namespace, module: Any) -> None:
-    """Raise a UsageError for an option that the figure does not have, or a file that must not be written."""
-    name = f"{options.paper} {options.figure}"
-    for option in ("points", "sizes", "from_features"):
-        if (
-            option in options
-            and option not in inspect.signature(module.data).parameters
-        ):
-            raise UsageError(f"{name} has no option --{option.replace('_', '-')}")
+def _arguments(options: argparse.Namespace, module: Any) -> dict[str, Any]:
+    """Return the options that a figure takes.
+
+    Raises UsageError for an option that it does not have, or a file that must not be written.
+    """
+    names = inspect.signature(module.data).parameters
+    strange = {"points", "sizes", "from_features"} & vars(options).keys() - names.keys()
     if options.picture is not None and not hasattr(module, "draw"):
-        raise UsageError(f"{name} is printed, and has no --picture")
-    for option, path in (("--output", options.output), ("--picture", options.picture)):
+        strange.add("picture")
+    if strange:
+        option = min(strange).replace("_", "-")
+        raise UsageError(f"{options.paper} {options.figure} has no option --{option}")
+    for name in ("output", "picture"):
+        path = getattr(options, name)
         if path is not None:
             check_file(
-                option,
+                f"--{name}",
                 path,
                 overwrite=options.overwrite,
                 inputs=options.data_dir.glob("*.npz"),
-                named=option == "--picture",
+                named=name == "picture",
             )
-
-
-def document(options: argparse.Namespace, seconds: float, data: Numbers) -> Numbers:
-    """Return what is stored: where the numbers are from, and the numbers."""
-    return {
-        "schema": SCHEMA,
-        "paper": options.paper,
-        "figure": options.figure,
-        "full": options.full,
-        "seed": options.seed,
-        "dtype": options.dtype,
-        "run": {"seconds": seconds},
-        **data,
-    }
+    return {name: value for name, value in vars(options).items() if name in names}
 
 
 def show(title: str, columns: Mapping[str, str], rows: Sequence[Numbers]) -> None:
@@ -235,6 +224,30 @@ def timed(places: Iterable[Any]) -> Iterator[Any]:
         start = time.monotonic()
         yield place
         print(f"{place}: {time.monotonic() - start:.1f} s", file=sys.stderr)
+
+
+def read_points(path: Path, *names: str) -> list[np.ndarray]:
+    """Return X, (n, dim) float64, and the arrays with these names of an .npz file.
+
+    Raises `reading.DataError`, whose message is one line.
+    """
+    with reading(path, {".npz": ".npz (with X)"}), path.open("rb") as file:
+        X = read_npz(path, file, "X")
+        others = [read_npz(path, file, name) for name in names]
+    check_matrix(str(path), X.dtype, X.shape)
+    if not np.isfinite(X).all():
+        raise DataError(f"{path}: X holds entries that are NaN or infinite")
+    return [X.astype(np.float64), *others]
+
+
+def read_labelled(path: Path, *names: str) -> list[np.ndarray]:
+    """Return X, the labels y, (n,) integers, and more arrays of an .npz file. Raises DataError."""
+    X, y, *others = read_points(path, "y", *names)
+    if y.shape != X.shape[:1] or y.dtype.kind not in "iu":
+        raise DataError(
+            f"{path}: y must be {len(X)} integers, one label for each row of X, got {y.dtype} {y.shape}"
+        )
+    return [X, y, *others]
 
 
 def summary(values: Any) -> dict[str, Any]:

@@ -41,16 +41,12 @@ def radius_cdf(
     1 + (noise / (r sqrt(d))) xi.
 
     x : (m,) not negative.
-    radius : positive. noise : not negative; the standard deviation of a coordinate is noise / sqrt(d).
+    radius, noise : positive; the standard deviation of a coordinate is noise / sqrt(d).
     """
-    if coordinates not in (2, dim):
-        raise ValueError(f"coordinates must be 2 or dim = {dim}, got {coordinates}")
     x = np.asarray(x, np.float64)
     sd = noise / dim**0.5
     if coordinates < dim:
         return _plane_cdf(x, radius=radius, sd=sd, dim=dim, radial=radial)
-    if noise == 0:
-        return (x >= radius) * 1.0
     if radial:
         return stats.norm.cdf(x, radius, sd) - stats.norm.cdf(-x, radius, sd)
     return stats.ncx2.cdf((x / sd) ** 2, dim, (radius / sd) ** 2)
@@ -60,20 +56,16 @@ def _plane_cdf(
     x: np.ndarray, *, radius: float, sd: float, dim: int, radial: bool
 ) -> np.ndarray:
     """Return P(|P X| <= x) for the first two of more coordinates."""
-    if sd and not radial:
-        quantiles = (np.arange(NODES) + 0.5) / NODES
-        squares = radius**2 * -np.expm1(np.log1p(-quantiles) / ((dim - 2) / 2))
-        laws = stats.ncx2.cdf((x[:, None] / sd) ** 2, 2, squares / sd**2)
-        return np.mean(laws, axis=1)
-    lengths = np.array([radius])
-    weights = np.ones(1)
-    if sd:
+    if radial:
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-        lengths = np.abs(radius + sd * nodes)
-        weights = weights / weights.sum()
-    ratios = np.minimum(x[:, None] / np.maximum(lengths, 1e-300), 1) ** 2
-    logs = np.log1p(-np.minimum(ratios, 1 - 1e-16))
-    return -np.expm1((dim - 2) / 2 * logs) @ weights
+        lengths = np.maximum(np.abs(radius + sd * nodes), 1e-300)
+        ratios = np.minimum(x[:, None] / lengths, 1) ** 2
+        logs = np.log1p(-np.minimum(ratios, 1 - 1e-16))
+        return -np.expm1((dim - 2) / 2 * logs) @ (weights / weights.sum())
+    quantiles = (np.arange(NODES) + 0.5) / NODES
+    squares = radius**2 * -np.expm1(np.log1p(-quantiles) / ((dim - 2) / 2))
+    laws = stats.ncx2.cdf((x[:, None] / sd) ** 2, 2, squares / sd**2)
+    return np.mean(laws, axis=1)
 
 
 def shares(

@@ -27,9 +27,8 @@ from jaxkern.features import paired_fourier
 from jaxkern.gram import center, gram
 from jaxkern.kernels import Gaussian
 from jaxkern.linalg import eigvalsh, matmul
-from proofs_check.engine.reading import read_npz, reading
-from proofs_check.papers.figures import Numbers, Tables, summary, timed
-from proofs_check.usage import UsageError
+from proofs_check.engine.reading import DataError
+from proofs_check.papers.figures import Numbers, Tables, read_labelled, summary, timed
 
 _PLACE = {"reading": "{reading}", "sigma": "{lengthscale:g}"}
 TABLES: Tables = {
@@ -128,24 +127,11 @@ def probabilities(comparison: Sequence[Numbers]) -> list[dict[str, Any]]:
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points and digits of the training part of usps.npz.
-
-    Raises UsageError, whose message is one line, for a file that is none.
-    """
-    try:
-        with reading(path, {".npz": ".npz"}), path.open("rb") as file:
-            X, y = read_npz(path, file, "X"), read_npz(path, file, "y")
-            count = int(read_npz(path, file, "n_train"))
-    except (ValueError, TypeError) as error:  # DataError is a ValueError
-        raise UsageError(
-            f"{path}: cannot be read as points X, labels y and n_train ({error})"
-        ) from None
-    fits = X.ndim == 2 and y.shape == X.shape[:1] and 0 < count <= len(X)
-    if not fits or not np.isfinite(X).all():
-        raise UsageError(
-            f"{path}: X must be finite points (n, d), y (n,), and n_train at most n"
-        )
-    return X[:count], y[:count]
+    """Return the points and digits of the training part of usps.npz. Raises DataError, whose message is one line."""
+    X, y, count = read_labelled(path, "n_train")
+    if count.shape or not 0 < count <= len(X):
+        raise DataError(f"{path}: n_train must be a number of rows of X, got {count}")
+    return X[: int(count)], y[: int(count)]
 
 
 def first_rows(labels: Any, per_digit: int) -> np.ndarray:

@@ -37,8 +37,13 @@ from jaxkern.gram import gram
 from jaxkern.kernels import Gaussian, sampled_quantile_lengthscale
 from jaxkern.linalg import largest_modulus_eigenpairs, matmul
 from jaxkern.problems import random_noisy
-from proofs_check.engine.reading import read_npz, reading
-from proofs_check.papers.figures import Numbers, Tables, legend_below, timed
+from proofs_check.papers.figures import (
+    Numbers,
+    Tables,
+    legend_below,
+    read_points,
+    timed,
+)
 
 TABLES: Tables = {
     "rows": {
@@ -126,11 +131,8 @@ def read(
         noisy = random_noisy(key, num_points=total, dim=NOISY_DIM, dtype="float32")
         X = np.asarray(noisy.points)
     else:
-        path = folder / source.file
-        with reading(path, {".npz": ".npz (with X)"}), path.open("rb") as file:
-            X = read_npz(path, file, "X")
-        order = np.random.default_rng(seed).permutation(len(X))
-        X = X[order[:total]].astype(np.float64)
+        (X,) = read_points(folder / source.file)
+        X = X[np.random.default_rng(seed).permutation(len(X))[:total]]
     if source.scaled:
         deviation = X.std(0)
         X = (X - X.mean(0)) / np.where(deviation > 0, deviation, 1)
@@ -338,34 +340,43 @@ def draw(axes: Any, data: Numbers) -> None:
     import matplotlib
 
     panels = (
-        ("size", "frobenius", "Kernel Frobenius error"),
-        ("size", "spectral", "Kernel spectral error"),
-        ("size", "train", "train time (processor s)"),
-        ("space", "frobenius", "Kernel Frobenius error"),
-        ("space", "spectral", "Kernel spectral error"),
-        ("size", "test", "test time (processor s)"),
+        ("size", "frobenius"),
+        ("size", "spectral"),
+        ("size", "train"),
+        ("space", "frobenius"),
+        ("space", "spectral"),
+        ("size", "test"),
     )
-    labels = {"size": "sample size", "space": "space (numbers)"}
-    rows = [row for row in data["rows"] if "buffered" not in row["method"]]
-    names = list(dict.fromkeys(row["method"] for row in rows))
-    sizes = sorted({row["size"] for row in rows})
-    viridis = matplotlib.colormaps["viridis"]
-    styles = {
-        "RNCA": {"color": "black", "marker": "s"},
-        "Nystrom": {"color": "tab:red", "marker": "s"},
-        f"RNCA, {CUT} directions": {"color": "grey", "marker": "s"},
+    labels = {
+        "size": "sample size",
+        "space": "space (numbers)",
+        "frobenius": "Kernel Frobenius error",
+        "spectral": "Kernel spectral error",
+        "train": "train time (processor s)",
+        "test": "test time (processor s)",
     }
-    for number, name in enumerate(names[len(styles) :]):
-        styles[name] = {"color": viridis(number / 6), "marker": "."}
-    for axis, (x, y, label) in zip(axes, panels, strict=True):
+    rows = [row for row in data["rows"] if "buffered" not in row["method"]]
+    names = dict.fromkeys(row["method"] for row in rows)
+    sketches = [name for name in names if name.startswith("SKPCA")]
+    viridis = matplotlib.colormaps["viridis"]
+    colours = {name: viridis(i / 6) for i, name in enumerate(sketches)}
+    colours |= {"RNCA": "black", "Nystrom": "tab:red"}
+    for axis, (x, y) in zip(axes, panels, strict=True):
         for name in names:
-            curve = [(row[x], row[y]) for row in rows if row["method"] == name]
-            line = {"markersize": 4, "linewidth": 1, "label": name}
-            axis.plot(*np.transpose(curve), **line, **styles[name])
-        axis.set(xscale="log", yscale="log", xlabel=labels[x], ylabel=label)
+            axis.plot(
+                [row[x] for row in rows if row["method"] == name],
+                [row[y] for row in rows if row["method"] == name],
+                marker="." if name in sketches else "s",
+                markersize=4,
+                linewidth=1,
+                color=colours.get(name, "grey"),
+                label=name,
+            )
+        axis.set(xscale="log", yscale="log", xlabel=labels[x], ylabel=labels[y])
         # Over less than a decade the labels of minor ticks overlap.
         axis.xaxis.set_minor_formatter("")
         if x == "size":
+            sizes = sorted({row["size"] for row in rows})
             axis.set_xticks(sizes, labels=list(map(str, sizes)))
         axis.grid(alpha=0.3)
     picture = axes[0].figure

@@ -13,7 +13,7 @@ from jaxkern import checks, features, landmarks
 from jaxkern.kernels import Gaussian, quantile_lengthscale
 from jaxkern.kmeans import kmeans
 from jaxkern.metrics import rand_index
-from proofs_check.engine.reading import DataError, check_matrix, read_npz, reading
+from proofs_check.papers.figures import read_labelled
 
 METHODS = ("k-means", "K-k-means", "KPCA", "K-JL")
 FILES = {"avila": "avila.npz", "iot": "nbaiot.npz", "banknote": "banknote.npz"}
@@ -21,23 +21,6 @@ IOT_DEVICES = (0, 3, 4, 5, 6)
 IOT_PER_DEVICE = 2000
 BATCH_ELEMENTS = 2**26  # of the embedded points of a batch: 256 MB in float32
 MAX_ITERATIONS = 100
-
-
-def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points X, (N, dim) float64, and the labels y, (N,) integers, of an .npz file.
-
-    Raises `proofs_check.engine.reading.DataError`, whose message is one line.
-    """
-    with reading(path, {".npz": ".npz (with X and y)"}), path.open("rb") as file:
-        X, y = (read_npz(path, file, name) for name in "Xy")
-        check_matrix(str(path), X.dtype, X.shape)
-    if not np.isfinite(X).all():
-        raise DataError(f"{path}: X holds entries that are NaN or infinite")
-    if y.shape != X.shape[:1] or y.dtype.kind not in "iu":
-        raise DataError(
-            f"{path}: y must be {len(X)} integers, one label for each row of X, got {y.dtype} {y.shape}"
-        )
-    return X.astype(np.float64), y
 
 
 def iot_sample(
@@ -96,7 +79,7 @@ def load(
     folder: Path, name: str, *, per_device: int = IOT_PER_DEVICE
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the points (N, dim) and the labels (N,) of a data set, one of FILES, as the file has them."""
-    X, labels = read(folder / FILES[name])
+    X, labels = read_labelled(folder / FILES[name])
     if name == "iot":
         return iot_sample(X, labels, per_device=per_device)
     return X, labels
@@ -178,16 +161,17 @@ def embeddings(
 
     def one(number: jax.Array) -> jax.Array:
         key_landmarks, key_sketch, _ = _keys(key, number)
-        points = landmarks.uniform(key_landmarks, X, num_landmarks=sizes.n)
+        L = landmarks.uniform(key_landmarks, X, num_landmarks=sizes.n)
+        d = sizes.d
         if method == "K-k-means":
-            return features.nystrom(kernel, points, rank=sizes.d)(X)
-        if method == "KPCA":
-            return features.kernel_pca(
-                kernel, points, num_components=sizes.d, normalized=False
-            )(X)
-        return features.kernel_jl(
-            key_sketch, kernel, points, num_features=sizes.d, centered=True
-        )(X)
+            phi = features.nystrom(kernel, L, rank=d)
+        elif method == "KPCA":
+            phi = features.kernel_pca(kernel, L, num_components=d, normalized=False)
+        else:
+            phi = features.kernel_jl(
+                key_sketch, kernel, L, num_features=d, centered=True
+            )
+        return phi(X)
 
     return jax.vmap(one)(numbers)
 
@@ -220,12 +204,10 @@ def _scores(
     def in_turn(numbers: jax.Array, Z: jax.Array) -> jax.Array:
         if Z.ndim == 2:
             return lax.map(lambda number: one(number, Z), numbers)
-        return lax.map(lambda both: one(*both), (numbers, Z))
-
-    def at_once(numbers: jax.Array, Z: jax.Array) -> jax.Array:
-        return jax.vmap(one, (0, None if Z.ndim == 2 else 0))(numbers, Z)
+        return lax.map(lambda pair: one(*pair), (numbers, Z))
 
     # One processor gains nothing from a batch, which ends only when the slowest of its repetitions does.
+    at_once = jax.vmap(one, (0, None if Z.ndim == 2 else 0))
     return lax.platform_dependent(numbers, Z, cpu=in_turn, default=at_once)
 
 
