@@ -95,26 +95,20 @@ def _parser() -> Parser:
     add("--output", type=Path, metavar="FILE", help="write the numbers as JSON")
     add("--picture", type=Path, metavar="FILE", help="draw the figure (matplotlib)")
     add("--overwrite", action="store_true", help="replace files that exist")
-    only = parser.add_argument_group("options of single figures")
-    add = only.add_argument
-    add(
-        "--points",
-        type=whole,
-        metavar="INT",
-        default=argparse.SUPPRESS,
-        help="ghashami2016: at most so many points",
+    only = parser.add_argument_group(
+        "options of single figures", argument_default=argparse.SUPPRESS
     )
+    add = only.add_argument
+    add("--points", type=whole, metavar="INT", help="ghashami2016: points at most")
     add(
         "--sizes",
         type=_wholes,
         metavar="LIST",
-        default=argparse.SUPPRESS,
         help="ghashami2016: numbers of features and landmarks",
     )
     add(
         "--from-features",
         action="store_true",
-        default=argparse.SUPPRESS,
         help="chen2016 figure2: distances from the features of both points",
     )
     return parser
@@ -286,13 +280,6 @@ def panel(title: str, points: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
     places = points.astype(float).round(4)
     clusters = [places[labels == label].tolist() for label in np.unique(labels)]
     return {"title": title, "clusters": clusters}
-
-
-def share_height(axes: Any, label: str) -> None:
-    """Give the second of two axes the scale of the first, which alone has the label."""
-    axes[0].set_ylabel(label)
-    axes[1].sharey(axes[0])
-    axes[1].label_outer()
 
 
 def legend_below(axes: Any, **options: Any) -> None:

@@ -26,7 +26,6 @@ from proofs_check.papers.figures import (
     Tables,
     draw_methods,
     legend_below,
-    share_height,
     summary,
     timed,
 )
@@ -147,7 +146,7 @@ def algorithm_1(
 
 def draw(axes: Any, data: Numbers) -> None:
     """Draw the mean and two standard errors against the dimension."""
-    share_height(axes, "normalized mutual information")
+    axes[0].set_ylabel("normalized mutual information")
     for axis, model in zip(axes, MODELS, strict=True):
         curves = [row for row in data["rows"] if row["noise"] == model]
         draw_methods(axis, curves, "dim", "standard_error", factor=2)

@@ -79,23 +79,24 @@ def data(*, full: bool, seed: int, dtype: Any, data_dir: Path) -> dict[str, Any]
     points = jnp.asarray(X[first_rows(y, per_digit)], dtype)
     baselines = []
     rows = []
-    for reading_ in timed(READINGS):
-        options = {"components": components, "centred": reading_ == "centred"}
-        for s, printed in BASELINES.items():
+    for reading in READINGS:
+        options = {"components": components, "centred": reading == "centred"}
+        for s in timed(BASELINES):
             exact = exact_residual(points, s, **options)
-            place = {"reading": reading_, "lengthscale": s, "exact": exact}
-            baselines.append({**place, "printed": printed})
+            place = {"reading": reading, "lengthscale": s, "exact": exact}
+            baselines.append({**place, "printed": BASELINES[s]})
             for t in frequencies:
                 values = residuals(points, s, t, draws=draws, seed=seed, **options)
                 row = {**place, "frequencies": t, **summary(values)}
                 rows.append({**row, "scaled": t * (1 - row["mean"] / exact)})
     comparison = compare(rows) if full else []
+    chances = probabilities(comparison, draws) if full else []
     return {
         "sizes": {"per_digit": per_digit, "components": components, "draws": draws},
         "baselines": baselines,
         "rows": rows,
         "comparison": comparison,
-        "probabilities": probabilities(comparison),
+        "probabilities": chances,
     }
 
 
@@ -103,26 +104,23 @@ def compare(rows: Sequence[Numbers]) -> list[dict[str, Any]]:
     """Return the printed numbers, and (printed - mean) / sd, of which 3 is a lot if each is one more draw."""
     comparison = []
     for row in rows:
+        place = {name: row[name] for name in ("reading", "lengthscale", "frequencies")}
         column = FREQUENCIES.index(row["frequencies"])
         printed = PRINTED[row["lengthscale"]][column]
-        numbers = {
-            "printed": printed,
-            "score": (printed - row["mean"]) / row["sd"],
-            "draws": len(row["values"]),
-        }
-        place = {name: row[name] for name in ("reading", "lengthscale", "frequencies")}
-        comparison.append({**place, **numbers})
+        score = (printed - row["mean"]) / row["sd"]
+        comparison.append({**place, "printed": printed, "score": score})
     return comparison
 
 
-def probabilities(comparison: Sequence[Numbers]) -> list[dict[str, Any]]:
-    """Return how likely such printed numbers are, for every reading, as one draw each and as the mean of ten."""
+def probabilities(comparison: Sequence[Numbers], draws: int) -> list[dict[str, Any]]:
+    """Return how likely printed numbers so far off are, if each is the mean of so many draws (chi-square, roughly)."""
     table = []
-    for name in dict.fromkeys(row["reading"] for row in comparison):
-        rows = [row for row in comparison if row["reading"] == name]
+    for reading in READINGS:
+        scores = [row["score"] for row in comparison if row["reading"] == reading]
         for averaged in (1, AVERAGED):
-            p = probability_of(rows, averaged)
-            table.append({"reading": name, "averaged": averaged, "p": p})
+            total = np.square(scores).sum() / (1 / averaged + 1 / draws)
+            p = float(stats.chi2.sf(total, len(scores)))
+            table.append({"reading": reading, "averaged": averaged, "p": p})
     return table
 
 
@@ -200,14 +198,6 @@ def _tail(A: Any, components: int) -> Any:
     return A.trace() - eigvalsh(A)[:components].sum()
 
 
-def probability_of(rows: Sequence[Numbers], averaged: int) -> float:
-    """Return how likely printed numbers so far off are, if each is the mean of so many draws (chi-square, roughly)."""
-    total = 0.0
-    for row in rows:
-        total += row["score"] ** 2 / (1 / averaged + 1 / row["draws"])
-    return float(stats.chi2.sf(total, len(rows)))
-
-
 def draw(axes: Any, data: Numbers) -> None:
     """Draw the relative errors of the first reading against t."""
     axis = axes[0]
@@ -228,9 +218,8 @@ def draw(axes: Any, data: Numbers) -> None:
             errors = [1 - value / BASELINES[s] for value in PRINTED[s]]
             label = f"sigma = {s:g}, printed"
             axis.plot(sizes, errors, "x", color=colour, markersize=9, label=label)
-    ends = [sizes[0], sizes[-1]]
-    rate = [25 / t for t in ends]
-    axis.plot(ends, rate, "k--", linewidth=1, label="25 / t")
+    rate = [25 / t for t in sizes]
+    axis.plot(sizes, rate, "k--", linewidth=1, label="25 / t")
     axis.set(xscale="log", xlabel="number of frequencies t")
     axis.set(yscale="log", ylabel="1 - Rhat / R")
     axis.set_xticks(sizes, [str(t) for t in sizes])

@@ -173,17 +173,14 @@ def by_decade(panel: Numbers) -> list[dict[str, float]]:
     """Return the root of the mean square error in every decade of the distance, and the same by theory."""
     t = panel["frequencies"]
     r = np.asarray(panel["distances"])
-    squares = np.asarray(panel["errors"]) ** 2
-    variances = standard_deviation(r, t) ** 2
-    rows = []
-    for power in range(-4, 4):
-        start = 10.0**power
-        inside = (r >= start) & (r < 10.0 ** (power + 1))
-        rms = float(np.sqrt(squares[inside].mean()))
-        theory = float(np.sqrt(variances[inside].mean()))
-        row = {"frequencies": t, "start": start, "rms": rms, "theory": theory}
-        rows.append(row)
-    return rows
+    theory = standard_deviation(r, t)
+    squares = np.square([panel["errors"], theory])
+    edges = np.geomspace(NEAREST, FARTHEST, 9)
+    # The last distance would begin a ninth decade.
+    means = stats.binned_statistic(r[:-1], squares[:, :-1], bins=edges).statistic
+    decades = zip(edges.tolist(), *np.sqrt(means).tolist(), strict=False)
+    names = ("start", "rms", "theory")
+    return [{"frequencies": t, **dict(zip(names, d, strict=True))} for d in decades]
 
 
 def draw(axes: Any, data: Numbers) -> None:

@@ -21,7 +21,7 @@ of LIBSVM (UCI "Adult") and UCI "Covertype". RandomNoisy is drawn.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -278,47 +278,41 @@ def curves(
     rows = []
     for size in timed(sizes):
         key = jax.random.fold_in(jax.random.key(seed), size)
-        methods = _methods(size, lines)
         maps = {}
-        times = {}
-        for method, (_, fit) in methods.items():
+        points = {}
+        for method, (sketch_size, fit) in _methods(size, lines).items():
             # All maps of features share the key, so the features; Nystrom has another for its landmarks.
             own = jax.random.fold_in(key, int(method == "Nystrom"))
             train, phi = _seconds(partial(fit, own, kernel, X, size))
             maps[method] = phi
-            times[method] = {
-                "train": train,
-                "test": _seconds(partial(_apply, phi, test))[0],
-            }
-        measured = _errors_of_maps(G, X, maps)
-        for method, (sketch_size, _) in methods.items():
-            row = {
+            points[method] = {
                 "method": method,
                 "size": size,
                 "sketch_size": sketch_size,
-                **measured[method],
-                **times[method],
+                "train": train,
+                "test": _seconds(partial(_apply, phi, test))[0],
                 # The numbers that the paper counts.
                 "space": size * X.shape[1] + size * (sketch_size or size),
             }
-            rows.append(row)
+        for method, measured in _errors_of_maps(G, X, maps):
+            points[method] |= measured
+        rows += points.values()
     return rows
 
 
-def _errors_of_maps(G: Any, X: Any, maps: dict[str, Any]) -> dict[str, Any]:
-    """Return the errors of every map, in stacks of maps of about the same number of features."""
-    wide = [method for method in maps if method in ("RNCA", "Nystrom")]
-    narrow = [method for method in maps if method not in wide]
-    measured = {}
-    for group in (wide, narrow):
-        features_of_map = [_apply(maps[method], X) for method in group]
-        widest = max(Y.shape[1] for Y in features_of_map)
-        padded = [
-            jnp.pad(Y, ((0, 0), (0, widest - Y.shape[1]))) for Y in features_of_map
-        ]
-        for method, *values in zip(group, *errors(G, jnp.stack(padded)), strict=True):
-            measured[method] = dict(zip(ERRORS, map(float, values), strict=True))
-    return measured
+def _errors_of_maps(
+    G: Any, X: Any, maps: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield the errors of every map, from stacks of maps of about the same number of features."""
+    wide = {"RNCA", "Nystrom"}
+    for group in (wide & maps.keys(), maps.keys() - wide):
+        methods = [method for method in maps if method in group]
+        columns = [_apply(maps[method], X) for method in methods]
+        widest = max(Y.shape[1] for Y in columns)
+        stack = [jnp.pad(Y, ((0, 0), (0, widest - Y.shape[1]))) for Y in columns]
+        table = np.transpose(errors(G, jnp.stack(stack))).tolist()
+        for method, values in zip(methods, table, strict=True):
+            yield method, dict(zip(ERRORS, values, strict=True))
 
 
 @jax.jit

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxkern import features, landmarks, problems
 from jaxkern.kernels import Gaussian, quantile_lengthscale
-from proofs_check.papers.figures import Numbers, Tables, panel
+from proofs_check.papers.figures import Numbers, Tables, panel, summary
 
 TABLES: Tables = {
     "rows": {
@@ -69,10 +69,9 @@ def data(*, full: bool, seed: int, dtype: Any) -> dict[str, Any]:
                     "method": method,
                     "draws": draws,
                     "separated": sum(share >= SEPARATED for share in shares),
-                    "mean": sum(shares) / draws,
+                    **summary(shares),
                     "least": min(shares),
                     "largest": max(shares),
-                    "shares": shares,
                 }
                 rows.append(row)
                 if d == 2:
@@ -114,9 +113,11 @@ def separation(Z: np.ndarray, labels: np.ndarray) -> float:
         angles = np.arange(ANGLES) * math.pi / ANGLES
         directions = np.stack([np.cos(angles), np.sin(angles)])
     else:
-        means = [Z[sides == side].mean(0) for side in (1, -1)]
-        spread = sum(np.cov(Z[sides == side].T, bias=True) for side in (1, -1))
-        fisher = np.linalg.lstsq(spread, means[0] - means[1], rcond=None)[0]
+        first = Z[sides == 1]
+        second = Z[sides == -1]
+        spread = np.cov(first.T, bias=True) + np.cov(second.T, bias=True)
+        between = first.mean(0) - second.mean(0)
+        fisher = np.linalg.lstsq(spread, between, rcond=None)[0]
         directions = fisher[:, None]
     best = 0
     for scores in (Z @ directions).T:

@@ -12,7 +12,6 @@ from proofs_check.papers.figures import (
     Numbers,
     Tables,
     draw_methods,
-    share_height,
     summary,
     timed,
 )
@@ -63,7 +62,8 @@ def sizes(full: bool) -> list[tuple[int, int]]:
 
 def draw(axes: Any, data: Numbers) -> None:
     """Draw the Rand index against d at the fixed n (left) and against n at the fixed d (right)."""
-    share_height(axes, "Rand index")
+    axes[0].set_ylabel("Rand index")
+    axes[1].sharey(axes[0])
     ordered = sorted(data["rows"], key=lambda row: (row["n"], row["d"]))
     left = [row for row in ordered if row["n"] == FIXED_LANDMARKS]
     right = [row for row in ordered if row["d"] == FIXED_FEATURES]
