@@ -113,14 +113,16 @@ def compare(name: str, method: str, values: np.ndarray) -> dict[str, Any]:
     """
     printed_mean, printed_sd = PRINTED[name][method]
     ours = summary(values)
-    errors = (ours["standard_error"], printed_sd / math.sqrt(PRINTED_REPETITIONS))
+    variance = ours["sd"] ** 2 / len(values) + printed_sd**2 / PRINTED_REPETITIONS
+    rounding = PRINTED_UNIT**2 / 12
     return {
         "data": name,
         "title": NAMES[name],
         "method": method,
+        "repetitions": len(values),
         **ours,
         "printed_mean": printed_mean,
         "printed_sd": printed_sd,
         "difference": ours["mean"] - printed_mean,
-        "standard_error": math.hypot(*errors, PRINTED_UNIT / math.sqrt(12)),
+        "standard_error": math.sqrt(variance + rounding),
     }
