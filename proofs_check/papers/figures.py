@@ -40,13 +40,14 @@ from proofs_check.usage import (
 
 PROG = "python -m proofs_check.papers.figures"
 SCHEMA = 2
-MODULES = {
-    "amini2021": {name: name for name in ("figure1", "figure2", "figure3")},
-    "chen2016": {name: name for name in ("figure1", "figure2")},
-    "ghashami2016": {f"figure{number}": "figures" for number in (1, 2, 3, 4)},
-    "kpotufe2020": {name: name for name in ("table1", "table2", "figure1", "figure2")},
+FIGURES = {
+    "amini2021": ("figure1", "figure2", "figure3"),
+    "chen2016": ("figure1", "figure2"),
+    "ghashami2016": ("figure1", "figure2", "figure3", "figure4"),
+    "kpotufe2020": ("table1", "table2", "figure1", "figure2"),
 }
-"""{paper: {figure: module}}"""
+SHARED = {"ghashami2016": "figures"}
+"""The module of a paper whose figures differ in their data alone. Other figures have a module each."""
 
 Numbers = Mapping[str, Any]
 Tables = Mapping[str, Mapping[str, str]]
@@ -74,13 +75,13 @@ def _parser() -> Parser:
         prog=PROG,
         description="Compute a figure or a table of a paper again.",
         epilog="\n".join(
-            f"{paper}: {', '.join(names)}" for paper, names in MODULES.items()
+            f"{paper}: {', '.join(names)}" for paper, names in FIGURES.items()
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("paper", choices=tuple(MODULES))
+    add("paper", choices=tuple(FIGURES))
     add("figure", help="such as figure1, see below")
     add("--full", action="store_true", help="take the sizes of the paper")
     add("--seed", type=whole, default=0, metavar="INT", help="below 2^32 (default: 0)")
@@ -120,10 +121,11 @@ def _wholes(text: str) -> tuple[int, ...]:
 
 
 def _module(paper: str, figure: str) -> Any:
-    names = MODULES[paper]
-    if figure not in names:
-        raise UsageError(f"{paper} has no {figure!r}; there are {', '.join(names)}")
-    return importlib.import_module(f"proofs_check.papers.{paper}.{names[figure]}")
+    if figure not in FIGURES[paper]:
+        known = ", ".join(FIGURES[paper])
+        raise UsageError(f"{paper} has no {figure!r}; there are {known}")
+    name = SHARED.get(paper, figure)
+    return importlib.import_module(f"proofs_check.papers.{paper}.{name}")
 
 
 def _run(options: argparse.Namespace, module: Any) -> None:
@@ -275,10 +277,12 @@ def draw_methods(
     axis.grid(alpha=0.3)
 
 
-def panel(title: str, points: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
-    """Return the title of a panel and its points in the plane, label by label."""
+def panel(
+    title: str, points: np.ndarray, labels: np.ndarray, most: int | None = None
+) -> dict[str, Any]:
+    """Return the title of a panel and its points in the plane, the first ones of every label."""
     places = points.astype(float).round(4)
-    clusters = [places[labels == label].tolist() for label in np.unique(labels)]
+    clusters = [places[labels == label][:most].tolist() for label in np.unique(labels)]
     return {"title": title, "clusters": clusters}
 
 

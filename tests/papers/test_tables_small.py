@@ -34,7 +34,7 @@ from proofs_check.papers.kpotufe2020 import (
 )
 
 KEY = jax.random.key(0)
-NAMES = [(paper, name) for paper, names in figures.MODULES.items() for name in names]
+NAMES = [(paper, name) for paper, names in figures.FIGURES.items() for name in names]
 
 
 def shapes(tree):
@@ -166,6 +166,8 @@ def test_a_run_that_is_interrupted_leaves_the_files_of_others(figure, tmp_path):
         ("kpotufe2020 table1 --picture a.svg", "table1 has no option --picture"),
         ("chen2016 figure1 --from-features", "has no option --from-features"),
         ("ghashami2016 figure2 --sizes two", "must be a whole number"),
+        ("ghashami2016 figure1 --points 1", "points must be at least 2"),
+        ("ghashami2016 figure1 --sizes 0", "sizes must be at least 1"),
         ("ghashami2016 figure1 --points 20 --sizes 50", "sizes must be at most 20"),
     ],
 )
@@ -332,7 +334,9 @@ def test_separations_of_figure_1_are_those_of_its_draws(make, monkeypatch):
     rows = iter(document["rows"])
     for number, name in enumerate(figure1.SETS):
         with jax.enable_x64(True):
-            X, labels = figure1.cloud(name, num_points=400, seed=0, dtype="float64")
+            problem = figure1.SETS[name](
+                jax.random.key(0), num_points=400, dtype="float64"
+            )
         key = jax.random.fold_in(KEY, 1 + number)
         for d in (2, 10):
             for method in figure1.METHODS:
@@ -340,15 +344,17 @@ def test_separations_of_figure_1_are_those_of_its_draws(make, monkeypatch):
                 for draw, share in enumerate(row["values"]):
                     own = jax.random.fold_in(key, draw)
                     with jax.enable_x64(True):
-                        Z = embed_by_the_key(own, None, X, method=method, n=30, d=d)
-                    assert share == figure1.separation(Z, labels)
+                        Z = embed_by_the_key(
+                            own, None, problem.points, method=method, n=30, d=d
+                        )
+                    assert share == figure1.separation(Z, problem.labels)
                 assert row["data"] == name and row["method"] == method
                 assert row["separated"] == sum(s >= 0.95 for s in row["values"])
         assert name in picture
     third = document["rows"][0]["values"][2]
     assert f"K-JL, draw 3: {third:.3f}" in picture
     assert len(document["pictures"]) == 10
-    assert len(document["pictures"][1]["clusters"][0]) == figure1.SHOWN // 2
+    assert len(document["pictures"][1]["clusters"][0]) == figure1.SHOWN
 
 
 def embed_by_the_key(key, kernel, X, *, method, n, d):

@@ -99,7 +99,9 @@ def data(
     sizes : values of m and c.
     """
     source = SOURCES[figure]
-    num_points = min(source.num_train, points or (20_000 if full else 400))
+    if points is None:
+        points = 20_000 if full else 400
+    num_points = min(source.num_train, checks.count("points", points, minimum=2))
     sizes = sizes or ((50, 100, 200, 500, 1000) if full else (20, 50))
     lines = (2, 5, 10, 20, 30, 50) if full else (2, 5, 10)
     parts = read(source, data_dir, num_points=num_points, seed=seed)

@@ -24,24 +24,21 @@ MAX_ITERATIONS = 100
 
 
 def iot_sample(
-    X: Any, y: Any, *, per_device: int = IOT_PER_DEVICE
+    X: np.ndarray, y: np.ndarray, *, per_device: int = IOT_PER_DEVICE
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return `per_device` rows (or as many as there are) of each of IOT_DEVICES, (N, dim) and (N,).
 
     The rows are chosen once for all. Raises ValueError if a device has no row.
     """
     rng = np.random.default_rng(0)
-    parts = [
-        rng.permutation(np.flatnonzero(np.asarray(y) == device))[:per_device]
+    if not set(IOT_DEVICES) <= set(y.tolist()):
+        raise ValueError(f"y must have rows of every device of {IOT_DEVICES}")
+    rows = [
+        rng.permutation(np.flatnonzero(y == device))[:per_device]
         for device in IOT_DEVICES
     ]
-    if not all(len(part) for part in parts):
-        there = sorted(set(np.asarray(y).tolist()))
-        raise ValueError(
-            f"y must hold every one of the devices {IOT_DEVICES}, got {there}"
-        )
-    rows = np.concatenate(parts)
-    return np.asarray(X)[rows], np.asarray(y)[rows]
+    chosen = np.concatenate(rows)
+    return X[chosen], y[chosen]
 
 
 def standardise(X: Any) -> np.ndarray:
