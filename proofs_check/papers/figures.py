@@ -182,7 +182,8 @@ def show(title: str, columns: Mapping[str, str], rows: Sequence[Numbers]) -> Non
     if cells:
         first = zip(columns, cells[0], strict=True)
         numeric = [name for name, cell in first if not cell[:1].isalpha()]
-        console.show(columns, cells, (), numeric=numeric, title=title, file=sys.stdout)
+        names = tuple(columns)
+        console.show(names, cells, (), numeric=numeric, title=title, file=sys.stdout)
 
 
 def save_picture(path: Path, module: Any, data: Numbers, *, name: str) -> None:

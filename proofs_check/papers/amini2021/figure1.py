@@ -34,7 +34,7 @@ def data(*, full: bool, seed: int, dtype: Any) -> dict[str, Any]:
     pictures = []
     for number, level in enumerate(timed(LEVELS)):
         key = jax.random.fold_in(jax.random.key(seed), number)
-        law = {"noise": level, "dim": 2, "radial": False}
+        law: dict[str, Any] = {"noise": level, "dim": 2, "radial": False}
         own = jax.random.clone(key)
         picture = scatter.sample(f"σ = {level:g}", own, CIRCLES, **law)
         pictures.append(picture)

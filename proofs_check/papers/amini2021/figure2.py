@@ -29,11 +29,15 @@ DIMS = (2, 10, 100, 1000)
 
 def data(*, seed: int) -> dict[str, Any]:
     """Return the least misclassification rates for every dimension, and the points that are drawn."""
-    pictures = []
+    pictures: list[dict[str, Any]] = []
     for model in MODELS:
         for dim in DIMS:
             key = jax.random.fold_in(jax.random.key(seed), len(pictures))
-            law = {"noise": NOISE, "dim": dim, "radial": model == "radial"}
+            law: dict[str, Any] = {
+                "noise": NOISE,
+                "dim": dim,
+                "radial": model == "radial",
+            }
             title = f"{model}, d = {dim}"
             pictures.append(scatter.sample(title, key, RADII, **law))
     return {"rows": [measure(dim) for dim in DIMS], "pictures": pictures}
@@ -44,10 +48,14 @@ def measure(dim: int) -> dict[str, Any]:
 
     `difference` is the total variation distance between both kinds of noise.
     """
-    row = {"dim": dim}
+    row: dict[str, Any] = {"dim": dim}
     laws = []
     for model in MODELS:
-        law = {"noise": NOISE, "dim": dim, "radial": model == "radial"}
+        law: dict[str, Any] = {
+            "noise": NOISE,
+            "dim": dim,
+            "radial": model == "radial",
+        }
         row[f"{model}, two"] = scatter.least_error(RADII, coordinates=2, **law)
         row[f"{model}, all"] = scatter.least_error(RADII, coordinates=dim, **law)
         laws.append(scatter.shares(RADII, coordinates=2, **law).mean(axis=0))

@@ -18,6 +18,7 @@ misclassification rate of Algorithm 1.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,10 @@ def shares(
     scale = (coordinates / dim) ** 0.5 * (3 if coordinates < dim else 1)
     farthest = max(radii) + 8 * noise / dim**0.5
     edges = np.linspace(0, scale * farthest + 1e-9, BINS)
-    law = {"noise": noise, "dim": dim, "coordinates": coordinates, "radial": radial}
-    below = [radius_cdf(edges, radius=radius, **law) for radius in radii]
+    law = partial(
+        radius_cdf, noise=noise, dim=dim, coordinates=coordinates, radial=radial
+    )
+    below = [law(edges, radius=radius) for radius in radii]
     return np.diff(np.array(below), prepend=0, append=1, axis=1)
 
 

@@ -76,7 +76,10 @@ def data(*, full: bool, seed: int, dtype: Any, data_dir: Path) -> dict[str, Any]
     points = jnp.asarray(X[first_rows(y, per_digit)], dtype)
     rows = []
     for reading in READINGS:
-        options = {"components": components, "centred": reading == "centred"}
+        options: dict[str, Any] = {
+            "components": components,
+            "centred": reading == "centred",
+        }
         for s in timed(BASELINES):
             exact = exact_residual(points, s, **options)
             place = {"reading": reading, "lengthscale": s, "exact": exact}

@@ -277,7 +277,7 @@ def curves(
     for size in sizes:
         checks.count("sizes", size, maximum=len(X), limit="the number of points")
     G = gram_matrix(kernel, X)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for size in timed(sizes):
         key = jax.random.fold_in(jax.random.key(seed), size)
         maps = {}
@@ -355,7 +355,7 @@ def draw(axes: Any, data: Numbers) -> None:
     names = dict.fromkeys(row["method"] for row in rows)
     sketches = [name for name in names if name.startswith("SKPCA")]
     viridis = matplotlib.colormaps["viridis"]
-    colours = {name: viridis(i / 6) for i, name in enumerate(sketches)}
+    colours: dict[str, Any] = {name: viridis(i / 6) for i, name in enumerate(sketches)}
     colours |= {"RNCA": "black", "Nystrom": "tab:red"}
     for axis, (x, y) in zip(axes, panels, strict=True):
         for name in names:

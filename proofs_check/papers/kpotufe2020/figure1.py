@@ -34,7 +34,7 @@ TABLES: Tables = {
 }
 PANELS = (2, 5)
 SIZE = (12.5, 5)
-SETS = {
+SETS: dict[str, Any] = {
     "cluster in cluster": problems.cluster_in_cluster,
     "crescent and full moon": problems.crescent_full_moon,
 }
@@ -89,6 +89,7 @@ def embed(key: Any, kernel: Any, X: Any, *, method: str, n: int, d: int) -> np.n
     """Return X as `method`, one of METHODS, maps it from n landmarks, (N, d). Both methods take the same landmarks."""
     key_landmarks, key_sketch = jax.random.split(key)
     L = landmarks.uniform(key_landmarks, X, num_landmarks=n)
+    phi: Any
     if method == "K-JL":
         phi = features.kernel_jl(key_sketch, kernel, L, num_features=d, centered=True)
     else:

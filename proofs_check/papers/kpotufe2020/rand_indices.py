@@ -160,6 +160,7 @@ def embeddings(
         key_landmarks, key_sketch, _ = _keys(key, number)
         L = landmarks.uniform(key_landmarks, X, num_landmarks=sizes.n)
         d = sizes.d
+        phi: Any
         if method == "K-k-means":
             phi = features.nystrom(kernel, L, rank=d)
         elif method == "KPCA":

@@ -80,9 +80,13 @@ def data(*, full: bool, seed: int, dtype: Any, data_dir: Path) -> dict[str, Any]
     for name in timed(names):
         X, labels = load(data_dir, name)
         problem = clusters(standardise(X).astype(dtype), labels)
-        n = LANDMARKS.get(name)
-        options = {"num_landmarks": n, "repetitions": repetitions, "seed": seed}
-        for method, values in table2(problem, **options).items():
+        indices = table2(
+            problem,
+            num_landmarks=LANDMARKS.get(name),
+            repetitions=repetitions,
+            seed=seed,
+        )
+        for method, values in indices.items():
             rows.append(compare(name, method, values))
     return {"rows": rows}
 
