@@ -290,8 +290,8 @@ def panel(
 def legend_below(axes: Any, **options: Any) -> None:
     """Draw one legend for all axes below them, from the first axis."""
     handles, labels = axes[0].get_legend_handles_labels()
-    below = {"ncol": len(labels), "loc": "lower center", **options}
-    axes[0].figure.legend(handles, labels, **below)
+    columns = min(len(labels), 5)
+    axes[0].figure.legend(handles, labels, ncol=columns, loc="lower center", **options)
 
 
 if __name__ == "__main__":

@@ -35,10 +35,12 @@ def data(*, full: bool, seed: int, dtype: Any) -> dict[str, Any]:
     for number, level in enumerate(timed(LEVELS)):
         key = jax.random.fold_in(jax.random.key(seed), number)
         law: dict[str, Any] = {"noise": level, "dim": 2, "radial": False}
-        own = jax.random.clone(key)
-        picture = scatter.sample(f"σ = {level:g}", own, CIRCLES, **law)
+        points_key = jax.random.clone(key)
+        picture = scatter.sample(f"σ = {level:g}", points_key, CIRCLES, **law)
         pictures.append(picture)
-        least = scatter.least_error(CIRCLES, coordinates=2, **law) if level else 0.0
+        least = 0.0
+        if level:
+            least = scatter.least_error(scatter.shares(CIRCLES, coordinates=2, **law))
         draws = [
             clustered(jax.random.fold_in(key, i), level, sizes=sizes, dtype=dtype)
             for i in range(sizes.replicates)

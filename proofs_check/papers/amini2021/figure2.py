@@ -3,6 +3,7 @@
 What it leaves open, and what the least rate of all rules is, says `amini2021.scatter`.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -32,14 +33,15 @@ def data(*, seed: int) -> dict[str, Any]:
     pictures: list[dict[str, Any]] = []
     for model in MODELS:
         for dim in DIMS:
-            key = jax.random.fold_in(jax.random.key(seed), len(pictures))
-            law: dict[str, Any] = {
-                "noise": NOISE,
-                "dim": dim,
-                "radial": model == "radial",
-            }
-            title = f"{model}, d = {dim}"
-            pictures.append(scatter.sample(title, key, RADII, **law))
+            points = scatter.sample(
+                f"{model}, d = {dim}",
+                jax.random.fold_in(jax.random.key(seed), len(pictures)),
+                RADII,
+                noise=NOISE,
+                dim=dim,
+                radial=model == "radial",
+            )
+            pictures.append(points)
     return {"rows": [measure(dim) for dim in DIMS], "pictures": pictures}
 
 
@@ -51,14 +53,12 @@ def measure(dim: int) -> dict[str, Any]:
     row: dict[str, Any] = {"dim": dim}
     laws = []
     for model in MODELS:
-        law: dict[str, Any] = {
-            "noise": NOISE,
-            "dim": dim,
-            "radial": model == "radial",
-        }
-        row[f"{model}, two"] = scatter.least_error(RADII, coordinates=2, **law)
-        row[f"{model}, all"] = scatter.least_error(RADII, coordinates=dim, **law)
-        laws.append(scatter.shares(RADII, coordinates=2, **law).mean(axis=0))
+        radial = model == "radial"
+        law = partial(scatter.shares, RADII, noise=NOISE, dim=dim, radial=radial)
+        plane = law(coordinates=2)
+        row[f"{model}, two"] = scatter.least_error(plane)
+        row[f"{model}, all"] = scatter.least_error(law(coordinates=dim))
+        laws.append(plane.mean(axis=0))
     row["difference"] = float(np.abs(laws[0] - laws[1]).sum() / 2)
     return row
 

@@ -131,8 +131,8 @@ def left(
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), dim), t)
             values = []
             for number in range(replicates):
-                own = jax.random.fold_in(key, number)
-                errors = relative_errors(own, dim=dim, frequencies=t, **options)
+                draw_key = jax.random.fold_in(key, number)
+                errors = relative_errors(draw_key, dim=dim, frequencies=t, **options)
                 values.append(np.max(np.abs(errors)))
             row = {"dim": dim, "frequencies": t, **summary(values)}
             rows.append({**row, "inverse": row["mean"] ** -2 / t})
@@ -144,9 +144,9 @@ def right(*, pairs: int, seed: int, **options: Any) -> list[dict[str, Any]]:
     key = jax.random.fold_in(jax.random.key(seed), 2**20)
     rows = []
     for t in (100, 1000):
-        own = jax.random.fold_in(key, t)
+        draw_key = jax.random.fold_in(key, t)
         errors = relative_errors(
-            own, dim=PANEL_DIM, frequencies=t, pairs=pairs, **options
+            draw_key, dim=PANEL_DIM, frequencies=t, pairs=pairs, **options
         )
         r = distances(pairs).tolist()
         rows.append({"frequencies": t, "distances": r, "errors": errors.tolist()})

@@ -105,7 +105,8 @@ def data(
     sizes = sizes or ((50, 100, 200, 500, 1000) if full else (20, 50))
     lines = (2, 5, 10, 20, 30, 50) if full else (2, 5, 10)
     parts = read(source, data_dir, num_points=num_points, seed=seed)
-    X, test = (np.ascontiguousarray(part, dtype) for part in parts)
+    X = np.ascontiguousarray(parts[0], dtype)
+    test = np.ascontiguousarray(parts[1], dtype)
     pairs = min(100_000, len(X) * (len(X) - 1) // 2)
     key = jax.random.key(seed)
     lengthscale = float(sampled_quantile_lengthscale(key, X, 0.5, num_pairs=pairs))
@@ -158,9 +159,9 @@ def errors(G: Any, Ys: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     G : (n, n). Ys : (k, n, r). Each result is (k,), float64.
     """
     n = G.shape[0]
-    values, residuals = (np.asarray(a, np.float64) for a in _spectral(G, Ys))
+    spectral = np.asarray(_spectral(G, Ys), np.float64)
     squares = np.asarray(_squared_frobenius(G, Ys), np.float64)
-    return np.abs(values) / n, residuals / n, np.sqrt(squares) / n**2
+    return np.abs(spectral[0]) / n, spectral[1] / n, np.sqrt(squares) / n**2
 
 
 @jax.jit
@@ -284,8 +285,8 @@ def curves(
         points = {}
         for method, (sketch_size, fit) in _methods(size, lines).items():
             # All maps of features share the key, so the features; Nystrom has another for its landmarks.
-            own = jax.random.fold_in(key, int(method == "Nystrom"))
-            train, phi = _seconds(partial(fit, own, kernel, X, size))
+            map_key = jax.random.fold_in(key, int(method == "Nystrom"))
+            train, phi = _seconds(partial(fit, map_key, kernel, X, size))
             maps[method] = phi
             points[method] = {
                 "method": method,
@@ -359,9 +360,10 @@ def draw(axes: Any, data: Numbers) -> None:
     colours |= {"RNCA": "black", "Nystrom": "tab:red"}
     for axis, (x, y) in zip(axes, panels, strict=True):
         for name in names:
+            curve = [row for row in rows if row["method"] == name]
             axis.plot(
-                [row[x] for row in rows if row["method"] == name],
-                [row[y] for row in rows if row["method"] == name],
+                [row[x] for row in curve],
+                [row[y] for row in curve],
                 marker="." if name in sketches else "s",
                 markersize=4,
                 linewidth=1,
@@ -377,4 +379,4 @@ def draw(axes: Any, data: Numbers) -> None:
         axis.grid(alpha=0.3)
     picture = axes[0].figure
     picture.suptitle(f"{data['data']}, n = {data['n']}, d = {data['dim']}")
-    legend_below(axes, ncol=5)
+    legend_below(axes)

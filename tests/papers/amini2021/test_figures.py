@@ -72,7 +72,5 @@ def test_a_rule_that_looks_at_the_distance_does_as_well_as_is_said(rng):
     edges = np.linspace(0, max(figure1.CIRCLES) + 8 * 1.5 / 2**0.5 + 1e-9, module.BINS)
     guess = np.argmax(shares, axis=0)[np.searchsorted(edges, np.linalg.norm(X, axis=1))]
     error = np.mean(np.asarray(figure1.CIRCLES)[guess] != radii)
-    least = module.least_error(
-        figure1.CIRCLES, noise=1.5, dim=2, coordinates=2, radial=False
-    )
+    least = module.least_error(shares)
     assert abs(error - least) < 5 * (least * (1 - least) / n) ** 0.5 + 1e-3
