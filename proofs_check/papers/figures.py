@@ -1,22 +1,32 @@
-"""What the figures and tables of the papers share: a record of each, its command line, tables, files and pictures."""
+"""The figures and tables of the papers, computed again: `python -m proofs_check.papers.figures PAPER FIGURE`.
+
+A figure or table is a module with
+
+- `data(...)`, which returns its numbers, ready for JSON. It takes those of the options that it needs, by keyword;
+- `TABLES`, what is printed: {a list of rows in the numbers: {column: format of a cell}};
+- `draw(axes, data)`, if it is a figure, which draws on `PANELS` (rows and columns of axes) in a picture of `SIZE`
+  inches.
+
+Sizes are small unless --full is given, which takes the sizes of the paper or those on the pages in docs/tables.
+"""
 
 import argparse
-import contextlib
+import importlib
+import inspect
+import io
 import math
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import jax
 import numpy as np
 
 from proofs_check.engine import files
 from proofs_check.engine.documents import write_json
+from proofs_check.engine.reading import DataError, check_matrix, read_npz, reading
 from proofs_check.report import console
 from proofs_check.usage import (
     BAD_USAGE,
@@ -28,133 +38,81 @@ from proofs_check.usage import (
     whole,
 )
 
-SCHEMA = 1
+PROG = "python -m proofs_check.papers.figures"
+SCHEMA = 2
+FIGURES = {
+    "amini2021": ("figure1", "figure2", "figure3"),
+    "chen2016": ("figure1", "figure2"),
+    "ghashami2016": ("figure1", "figure2", "figure3", "figure4"),
+    "kpotufe2020": ("table1", "table2", "figure1", "figure2"),
+}
+SHARED = {"ghashami2016": "figures"}
+"""The module of a paper whose figures differ in their data alone. Other figures have a module each."""
 
-Option = tuple[str, dict[str, Any]]
-Say = Callable[[str], None]
-Draw = Callable[[Any], Any]
-"""Takes `matplotlib.pyplot` and returns the picture."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table to print: its cells are text, and its first `names` columns are words."""
-
-    title: str
-    columns: Sequence[str]
-    cells: Sequence[Sequence[str]]
-    names: int = 1
+Numbers = Mapping[str, Any]
+Tables = Mapping[str, Mapping[str, str]]
 
 
-@dataclass(frozen=True)
-class Result:
-    """What is computed: tables and lines to print, what they were computed from, the numbers, and pictures.
+# The command
 
-    `pictures` are (option, path or None, function that draws).
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command: 0 if all is made, 2 for bad usage or input, 3 if a file cannot be written.
+
+    It sets jax_enable_x64 by --dtype.
     """
+    try:
+        options = _parser().parse_args(argv)
+        _run(options, _module(options.paper, options.figure))
+    except (UsageError, StorageError) as error:
+        print(f"{PROG}: {error}", file=sys.stderr)
+        return NOT_WRITTEN if isinstance(error, StorageError) else BAD_USAGE
+    return 0
 
-    printed: Sequence[Table | str]
-    about: Mapping[str, Any]
-    numbers: Mapping[str, Any]
-    pictures: Sequence[tuple[str, Path | None, Draw]] = ()
 
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure or a table of a paper, computed again.
-
-    name : the paper and the module, as in "kpotufe2020_figure1".
-    where : its place in the paper.
-    compute : takes the options and a function that says a line, and returns the result; or yields one whenever a part
-        is complete, so that what is interrupted leaves the parts before it.
-    options : those that it has besides --seed, --dtype, --output and --overwrite.
-    timed : whether the whole is timed; otherwise `about` says what the run took.
-    """
-
-    name: str
-    where: str
-    description: str
-    compute: Callable[[argparse.Namespace, Say], Result | Iterator[Result]]
-    options: Sequence[Option] = ()
-    timed: bool = True
-    dpi: int = 150
-
-    def main(self, argv: Sequence[str] | None = None) -> int:
-        """Run the command line: 0 when all is made, 2 for bad usage or input, 3 where a file cannot be written.
-
-        It sets jax_enable_x64 by --dtype.
-        """
-        parser = Parser(
-            prog=self.name, description=self.description, allow_abbrev=False
-        )
-        for name, about in (*self.options, *_COMMON):
-            parser.add_argument(name, **about)
-        try:
-            options = parser.parse_args(argv)
-            _check_files(options)
-            self._run(options)
-        except (UsageError, StorageError) as error:
-            print(f"{self.name}: {error}", file=sys.stderr)
-            return BAD_USAGE if isinstance(error, UsageError) else NOT_WRITTEN
-        return 0
-
-    def _run(self, options: argparse.Namespace) -> None:
-        jax.config.update("jax_enable_x64", options.dtype == "float64")
-        start = time.monotonic()
-        results = self.compute(options, self._say)
-        for result in [results] if isinstance(results, Result) else results:
-            show(result.printed)
-            about = dict(result.about)
-            if self.timed:
-                seconds = round(time.monotonic() - start, 1)
-                self._say(f"{seconds} s")
-                about["run"] = {"seconds": seconds}
-            if options.output is not None:
-                write_json(options.output, self.document(about, result.numbers))
-            for option, path, draw in result.pictures:
-                if path is not None:
-                    self.draw(path, draw, option)
-
-    def _say(self, line: str) -> None:
-        print(f"{self.name}: {line}", file=sys.stderr)
-
-    def document(
-        self, about: Mapping[str, Any], numbers: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return every number, ready for JSON."""
-        return {
-            "schema": SCHEMA,
-            "paper": self.name.split("_")[0],
-            "where": self.where,
-            **about,
-            **numbers,
-        }
-
-    def draw(self, path: Path, draw: Draw, option: str = "--plot") -> None:
-        """Draw a picture into a file, whose ending says the format: the same file every time."""
-        try:
-            import matplotlib
-
-            matplotlib.use("Agg")
-            # Letters as letters: smaller, and readable by machines.
-            matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": self.name}
-            from matplotlib import pyplot
-
-            picture = draw(pyplot)
-            with tempfile.TemporaryDirectory() as folder:
-                drawn, metadata = (
-                    Path(folder) / path.name,
-                    {"Date": None} if path.suffix == ".svg" else None,
-                )
-                picture.savefig(drawn, dpi=self.dpi, metadata=metadata)
-                pyplot.close(picture)
-                files.write(path, drawn.read_bytes())
-        except ImportError:
-            raise UsageError(
-                f'{option} needs matplotlib: pip install "jaxkern-verified[check]"'
-            ) from None
-        except ValueError as error:  # an ending that names no format
-            raise UsageError(f"{option} {path}: {error}") from None
+def _parser() -> Parser:
+    parser = Parser(
+        prog=PROG,
+        description="Compute a figure or a table of a paper again.",
+        epilog="\n".join(
+            f"{paper}: {', '.join(names)}" for paper, names in FIGURES.items()
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("paper", choices=tuple(FIGURES))
+    add("figure", help="such as figure1, see below")
+    add("--full", action="store_true", help="take the sizes of the paper")
+    add("--seed", type=whole, default=0, metavar="INT", help="below 2^32 (default: 0)")
+    add("--dtype", choices=("float32", "float64"), default="float32")
+    add(
+        "--data-dir",
+        type=Path,
+        default=Path("data"),
+        metavar="DIR",
+        help="holds the .npz files (default: data)",
+    )
+    add("--output", type=Path, metavar="FILE", help="write the numbers as JSON")
+    add("--picture", type=Path, metavar="FILE", help="draw the figure (matplotlib)")
+    add("--overwrite", action="store_true", help="replace files that exist")
+    only = parser.add_argument_group(
+        "options of single figures", argument_default=argparse.SUPPRESS
+    )
+    add = only.add_argument
+    add("--points", type=whole, metavar="INT", help="ghashami2016: points at most")
+    add(
+        "--sizes",
+        type=_wholes,
+        metavar="LIST",
+        help="ghashami2016: numbers of features and landmarks",
+    )
+    add(
+        "--from-features",
+        action="store_true",
+        help="chen2016 figure2: distances from the features of both points",
+    )
+    return parser
 
 
 def _wholes(text: str) -> tuple[int, ...]:
@@ -162,165 +120,179 @@ def _wholes(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(whole(part) for part in text.split(",")))
 
 
-def _some(text: str, *, choices: Sequence[str], what: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(text.split(",")))
-    unknown = [name for name in names if name not in choices]
-    if unknown:
-        raise argparse.ArgumentTypeError(
-            f"unknown {what} {unknown[0]!r}; there are {', '.join(choices)}"
-        )
-    return names
+def _module(paper: str, figure: str) -> Any:
+    if figure not in FIGURES[paper]:
+        known = ", ".join(FIGURES[paper])
+        raise UsageError(f"{paper} has no {figure!r}; there are {known}")
+    name = SHARED.get(paper, figure)
+    return importlib.import_module(f"proofs_check.papers.{paper}.{name}")
 
 
-def number(name: str, default: int, about: str = "") -> Option:
-    """Return an option that takes a whole number."""
-    return name, {
-        "type": whole,
-        "default": default,
-        "metavar": "INT",
-        "help": f"{about} (default: {default})".strip(),
-    }
+def _run(options: argparse.Namespace, module: Any) -> None:
+    arguments = _arguments(options, module)
+    jax.config.update("jax_enable_x64", options.dtype == "float64")
+    start = time.monotonic()
+    try:
+        data = module.data(**arguments)
+    except ValueError as error:  # of files and sizes that do not fit
+        raise UsageError(str(error)) from None
+    seconds = round(time.monotonic() - start, 1)
+    print(f"{seconds} s", file=sys.stderr)
+    title = module.__doc__.splitlines()[0]
+    for name, columns in module.TABLES.items():
+        show(title, columns, data[name])
+    if options.output is not None:
+        names = ("paper", "figure", "full", "seed", "dtype")
+        about = {name: getattr(options, name) for name in names}
+        run = {"seconds": seconds}
+        write_json(options.output, {"schema": SCHEMA, **about, "run": run, **data})
+    if options.picture is not None:
+        name = f"{options.paper}_{options.figure}"
+        save_picture(options.picture, module, data, name=name)
 
 
-def numbers(name: str, default: Sequence[int], about: str) -> Option:
-    """Return an option that takes a list of whole numbers."""
-    every = ",".join(map(str, default))
-    return name, {
-        "type": _wholes,
-        "default": default,
-        "metavar": "LIST",
-        "help": f"{about} (default: {every})",
-    }
+def _arguments(options: argparse.Namespace, module: Any) -> dict[str, Any]:
+    """Return the options that a figure takes.
 
-
-def some(name: str, choices: Sequence[str], what: str) -> Option:
-    """Return an option that takes some of several names, by default all."""
-    every = tuple(choices)
-    parse = partial(_some, choices=every, what=what)
-    return name, {
-        "type": parse,
-        "default": every,
-        "metavar": "LIST",
-        "help": ",".join(every),
-    }
-
-
-def data_dir(*names: str) -> Option:
-    """Return the option for the folder that holds these files."""
-    return "--data-dir", {
-        "type": Path,
-        "default": Path("data"),
-        "metavar": "DIR",
-        "help": f"holds {', '.join(names)}",
-    }
-
-
-def plot(name: str = "--plot", what: str = "the figure") -> Option:
-    """Return the option for the file of a picture."""
-    return name, {
-        "type": Path,
-        "metavar": "FILE",
-        "help": f"draw {what} (needs matplotlib), too",
-    }
-
-
-_COMMON: Sequence[Option] = (
-    (
-        "--seed",
-        {
-            "type": whole,
-            "default": 0,
-            "metavar": "INT",
-            "help": "below 2^32 (default: 0)",
-        },
-    ),
-    (
-        "--dtype",
-        {
-            "choices": ("float32", "float64"),
-            "default": "float32",
-            "help": "default: float32",
-        },
-    ),
-    (
-        "--output",
-        {"type": Path, "metavar": "FILE", "help": "write the table as JSON, too"},
-    ),
-    ("--overwrite", {"action": "store_true", "help": "replace files that exist"}),
-)
-
-
-def _check_files(options: argparse.Namespace) -> None:
-    """Raise a UsageError if a file that was asked for cannot be written, or would replace one that must stay."""
-    inputs = [*options.data_dir.glob("*.npz")] if "data_dir" in options else []
-    for name in ("output", "plot", "plot1", "plot2"):
-        if getattr(options, name, None) is not None:
-            path, named = getattr(options, name), name != "output"
+    Raises UsageError for an option that it does not have, or a file that must not be written.
+    """
+    names = inspect.signature(module.data).parameters
+    strange = {"points", "sizes", "from_features"} & vars(options).keys() - names.keys()
+    if options.picture is not None and not hasattr(module, "draw"):
+        strange.add("picture")
+    if strange:
+        option = min(strange).replace("_", "-")
+        raise UsageError(f"{options.paper} {options.figure} has no option --{option}")
+    for name in ("output", "picture"):
+        path = getattr(options, name)
+        if path is not None:
             check_file(
                 f"--{name}",
                 path,
                 overwrite=options.overwrite,
-                inputs=inputs,
-                named=named,
+                inputs=options.data_dir.glob("*.npz"),
+                named=name == "picture",
             )
+    return {name: value for name, value in vars(options).items() if name in names}
 
 
-@contextlib.contextmanager
-def as_usage() -> Iterator[None]:
-    """Turn the ValueError of data or sizes that do not fit into a UsageError."""
+def show(title: str, columns: Mapping[str, str], rows: Sequence[Numbers]) -> None:
+    """Print rows, if there are any, as a table with these formats of cells by columns."""
+    cells = [[cell.format(**row) for cell in columns.values()] for row in rows]
+    if cells:
+        first = zip(columns, cells[0], strict=True)
+        numeric = [name for name, cell in first if not cell[:1].isalpha()]
+        names = tuple(columns)
+        console.show(names, cells, (), numeric=numeric, title=title, file=sys.stdout)
+
+
+def save_picture(path: Path, module: Any, data: Numbers, *, name: str) -> None:
+    """Draw a figure into a file, whose ending says the format: the same bytes every time."""
     try:
-        yield
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError(
+            '--picture needs matplotlib: pip install "jaxkern-verified[check]"'
+        ) from None
+    content = io.BytesIO()
+    ending = path.suffix[1:]
+    metadata = {"Date": None} if ending == "svg" else None
+    # Letters as letters: smaller, and readable by machines.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        picture = Figure(figsize=module.SIZE)
+        axes = picture.subplots(*module.PANELS, squeeze=False)
+        module.draw(axes.ravel(), data)
+        # A legend of the whole picture stands below the panels.
+        picture.tight_layout(rect=(0, 0.08 if picture.legends else 0, 1, 1))
+        try:
+            picture.savefig(content, format=ending, dpi=150, metadata=metadata)
+        except ValueError as error:  # an ending that names no format
+            raise UsageError(f"--picture {path}: {error}") from None
+    files.write(path, content.getvalue())
 
 
-def deviation(values: np.ndarray) -> float:
-    """Return the standard deviation, 0 for a single value."""
-    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+# What several figures share
 
 
-def standard_error(values: np.ndarray) -> float:
-    """Return the standard error of the mean, 0 for a single value."""
-    return deviation(values) / math.sqrt(len(values))
+def timed(places: Iterable[Any]) -> Iterator[Any]:
+    """Yield the places of a loop, and print to standard error how long each took."""
+    for place in places:
+        start = time.monotonic()
+        yield place
+        print(f"{place}: {time.monotonic() - start:.1f} s", file=sys.stderr)
 
 
-def scored(
-    title: str,
-    columns: Sequence[str],
-    scores: Mapping[tuple[Any, ...], Mapping[str, np.ndarray]],
-    spread: Callable[[np.ndarray], float],
-    methods: Sequence[str],
-) -> tuple[Table, dict[str, Any]]:
-    """Return the table of mean ± spread, and every number, of the scores of methods at some setup."""
-    cells, rows = [], []
-    for place, found in scores.items():
-        told = dict(zip(columns, place, strict=True))
-        for method, values in found.items():
-            mean = float(values.mean())
-            rows.append(
-                {**told, "method": method, "mean": mean, "values": values.tolist()}
-            )
-        shown = (found[method] for method in methods)
-        cells.append(
-            (*map(str, place), *(f"{v.mean():.3f} ± {spread(v):.3f}" for v in shown))
+def read_points(path: Path, *names: str) -> list[np.ndarray]:
+    """Return X, (n, dim) float64, and the arrays with these names of an .npz file.
+
+    Raises `reading.DataError`, whose message is one line.
+    """
+    with reading(path, {".npz": ".npz (with X)"}), path.open("rb") as file:
+        X = read_npz(path, file, "X")
+        others = [read_npz(path, file, name) for name in names]
+    check_matrix(str(path), X.dtype, X.shape)
+    if not np.isfinite(X).all():
+        raise DataError(f"{path}: X holds entries that are NaN or infinite")
+    return [X.astype(np.float64), *others]
+
+
+def read_labelled(path: Path, *names: str) -> list[np.ndarray]:
+    """Return X, the labels y, (n,) integers, and more arrays of an .npz file. Raises DataError."""
+    X, y, *others = read_points(path, "y", *names)
+    if y.shape != X.shape[:1] or y.dtype.kind not in "iu":
+        raise DataError(
+            f"{path}: y must be {len(X)} integers, one label for each row of X, got {y.dtype} {y.shape}"
         )
-    words = sum(isinstance(part, str) for part in next(iter(scores)))
-    return Table(title, (*columns, *methods), cells, names=words), {"rows": rows}
+    return [X, y, *others]
 
 
-def show(printed: Sequence[Table | str], file: TextIO | None = None) -> None:
-    """Print tables and lines."""
-    file = sys.stdout if file is None else file
-    for part in printed:
-        if isinstance(part, str):
-            print(part, file=file)
-        else:
-            numeric = part.columns[part.names :]
-            console.show(
-                part.columns,
-                part.cells,
-                (),
-                numeric=numeric,
-                title=part.title,
-                file=file,
-            )
+def summary(values: Any) -> dict[str, Any]:
+    """Return mean, standard deviation and standard error of numbers, and the numbers."""
+    values = np.asarray(values, float)
+    sd = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return {
+        "mean": float(values.mean()),
+        "sd": sd,
+        "standard_error": sd / math.sqrt(len(values)),
+        "values": values.tolist(),
+    }
+
+
+def draw_methods(
+    axis: Any, rows: Sequence[Numbers], x: str, spread: str, factor: float = 1
+) -> None:
+    """Draw the mean of every method, and its spread times a factor, against the number under `x` on a log scale."""
+    methods = dict.fromkeys(row["method"] for row in rows)
+    for method, marker in zip(methods, "os^x", strict=False):
+        curve = [row for row in rows if row["method"] == method]
+        axis.errorbar(
+            [row[x] for row in curve],
+            [row["mean"] for row in curve],
+            yerr=[factor * row[spread] for row in curve],
+            marker=marker,
+            capsize=2,
+            label=method,
+        )
+    axis.set_xscale("log")
+    axis.grid(alpha=0.3)
+
+
+def panel(
+    title: str, points: np.ndarray, labels: np.ndarray, most: int | None = None
+) -> dict[str, Any]:
+    """Return the title of a panel and its points in the plane, the first ones of every label."""
+    places = points.astype(float).round(4)
+    clusters = [places[labels == label][:most].tolist() for label in np.unique(labels)]
+    return {"title": title, "clusters": clusters}
+
+
+def legend_below(axes: Any, **options: Any) -> None:
+    """Draw one legend for all axes below them, from the first axis."""
+    handles, labels = axes[0].get_legend_handles_labels()
+    columns = min(len(labels), 5)
+    axes[0].figure.legend(handles, labels, ncol=columns, loc="lower center", **options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

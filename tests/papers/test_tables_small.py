@@ -1,14 +1,15 @@
-"""Tables and figures without their programs: what is traced, what is arranged, printed, written and drawn.
+"""Figures and tables without their programs: the command, and what is traced, arranged, printed, written and drawn.
 
 The slow tests of their own modules run them. Here the costly part of each is traced, or a stand-in gives the numbers.
 """
 
 import errno
 import functools
-import io
+import inspect
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import jax
@@ -19,22 +20,483 @@ import pytest
 from jaxkern import features
 from jaxkern.kernels import Gaussian
 from proofs_check.papers import figures
+from proofs_check.papers.amini2021 import figure1 as circles
+from proofs_check.papers.amini2021 import figure2 as spheres
 from proofs_check.papers.amini2021 import figure3, scatter
+from proofs_check.papers.chen2016 import figure1 as digits
 from proofs_check.papers.chen2016 import figure2 as distances
 from proofs_check.papers.ghashami2016 import figures as streams
 from proofs_check.papers.kpotufe2020 import (
     figure1,
     figure2,
     rand_indices,
-    table1,
     table2,
 )
 
 KEY = jax.random.key(0)
+NAMES = [(paper, name) for paper, names in figures.FIGURES.items() for name in names]
 
 
-def shapes(found):
-    return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(found)]
+def shapes(tree):
+    return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)]
+
+
+# The command
+
+
+def draw_line(axes, data):
+    axes[0].plot(data["line"], label="a line")
+    figures.legend_below(axes)
+
+
+@pytest.fixture
+def figure(monkeypatch, own_precision):
+    """Let a small figure stand in for all of them, and return it."""
+    module = SimpleNamespace(
+        __doc__="Title\nmore",
+        data=lambda *, full, seed: {
+            "line": [1.0, seed],
+            "rows": [{"name": "a", "n": 1.25}, {"name": "longer", "n": 200}],
+            "none": [],
+        },
+        TABLES={"rows": {"name": "{name}", "n": "{n:.1f}"}, "none": {"x": "{x}"}},
+        draw=draw_line,
+        PANELS=(1, 2),
+        SIZE=(4, 2),
+    )
+    monkeypatch.setattr(figures, "_module", lambda paper, name: module)
+    return module
+
+
+def run(*arguments):
+    return figures.main(["kpotufe2020", "figure1", *arguments])
+
+
+def test_a_figure_is_printed_written_and_drawn(figure, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.chdir(tmp_path)
+    assert run("--seed", "3", "--output", "a.json", "--picture", "a.svg") == 0
+    assert run("--seed", "3", "--picture", "b.svg") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:5] == ["Title", "name    n", "a       1.2", "longer  200.0"]
+    document = json.loads(Path("a.json").read_text())
+    assert document.pop("run")["seconds"] >= 0
+    assert document == {
+        "schema": figures.SCHEMA,
+        "paper": "kpotufe2020",
+        "figure": "figure1",
+        "full": False,
+        "seed": 3,
+        "dtype": "float32",
+        **figure.data(full=False, seed=3),
+    }
+    picture = Path("a.svg").read_text()
+    assert picture == Path("b.svg").read_text()
+    assert "a line" in picture and "dc:date" not in picture
+
+
+def test_files_that_exist_or_are_read_stay(figure, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("iot.npz", "old.json", "old.svg"):
+        Path(name).write_text(name)
+    for option, path, message in (
+        ("--output", "old.json", "exists; choose a new file, or pass --overwrite"),
+        ("--picture", "old.svg", "exists"),
+        ("--picture", "new", "has no ending that names its format"),
+        ("--output", "absent/new.json", "there is no folder absent"),
+    ):
+        assert run(option, path) == 2
+        assert f"{option} {path}" in (error := capsys.readouterr().err)
+        assert message in error and error.count("\n") == 1
+    assert run("--data-dir", ".", "--output", "iot.npz", "--overwrite") == 2
+    assert "--output iot.npz is read by this command" in capsys.readouterr().err
+    for name in ("iot.npz", "old.json", "old.svg"):
+        assert Path(name).read_text() == name
+    assert run("--output", "old.json", "--overwrite") == 0
+    assert json.loads(Path("old.json").read_text())["line"] == [1.0, 0]
+
+
+def test_what_cannot_be_written_or_drawn_is_one_line(
+    figure, tmp_path, monkeypatch, capsys
+):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    Path("old.svg").write_text("old")
+    assert run("--picture", "new.abc") == 2
+    assert "--picture new.abc: Format 'abc' is not" in capsys.readouterr().err
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with monkeypatch.context() as patch:
+        patch.setattr(figures.files, "_rename", mock.Mock(side_effect=full))
+        for option, path in (("--picture", "old.svg"), ("--output", "new.json")):
+            assert run(option, path, "--overwrite") == 3
+            assert "No space left" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert run("--output", "new.json", "--picture", "new.svg") == 2
+    assert "--picture needs matplotlib: pip install" in capsys.readouterr().err
+    # The numbers are complete without their picture.
+    assert json.loads(Path("new.json").read_text())["rows"]
+    assert {path.name for path in tmp_path.iterdir()} == {"old.svg", "new.json"}
+    assert Path("old.svg").read_text() == "old"
+
+
+def test_a_run_that_is_interrupted_leaves_the_files_of_others(figure, tmp_path):
+    path = tmp_path / "old.json"
+    path.write_text("old")
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    figure.data = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        run("--output", str(path), "--overwrite")
+    assert [file.name for file in tmp_path.iterdir()] == ["old.json"]
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "required: paper, figure"),
+        ("kpotufe2021 figure1", "did you mean kpotufe2020?"),
+        ("kpotufe2020 figure3", "there are table1, table2, figure1, figure2"),
+        ("kpotufe2020 figure1 --nonsense", "unrecognized"),
+        ("kpotufe2020 figure1 --seed -1", "must be a whole number from 0"),
+        ("kpotufe2020 figure1 --sizes 5", "figure1 has no option --sizes"),
+        ("kpotufe2020 table1 --picture a.svg", "table1 has no option --picture"),
+        ("chen2016 figure1 --from-features", "has no option --from-features"),
+        ("ghashami2016 figure2 --sizes two", "must be a whole number"),
+        ("ghashami2016 figure1 --points 1", "points must be at least 2"),
+        ("ghashami2016 figure1 --sizes 0", "sizes must be at least 1"),
+        ("ghashami2016 figure1 --points 20 --sizes 50", "sizes must be at most 20"),
+    ],
+)
+def test_bad_usage_is_one_line_and_status_two(
+    arguments, message, capsys, own_precision
+):
+    assert figures.main(arguments.split()) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        ("kpotufe2020 table1", "avila.npz"),
+        ("kpotufe2020 table2", "banknote.npz"),
+        ("kpotufe2020 figure2", "nbaiot.npz"),
+        ("chen2016 figure1", "usps.npz"),
+        ("ghashami2016 figure3", "a9a.npz"),
+    ],
+)
+def test_absent_data_is_one_line_and_status_two(arguments, file, capsys, own_precision):
+    assert figures.main([*arguments.split(), "--data-dir", "absent"]) == 2
+    error = capsys.readouterr().err
+    assert f"absent/{file}: no such file" in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": np.eye(3)}, "holds no array named y"),
+        ({"X": np.eye(3), "y": np.arange(2)}, "y must be 3 integers"),
+        ({"X": np.eye(3), "y": np.ones(3)}, "y must be 3 integers"),
+        ({"X": np.eye(3), "y": np.array([None] * 3)}, "no plain array of numbers as y"),
+        ({"X": np.full((3, 2), np.nan), "y": np.arange(3)}, "NaN or infinite"),
+        ({"X": np.zeros(3), "y": np.arange(3)}, "not (rows, columns)"),
+    ],
+)
+def test_bad_files_are_refused_in_one_line(
+    arrays, message, tmp_path, capsys, own_precision
+):
+    np.savez(tmp_path / "banknote.npz", **arrays)
+    assert figures.main(["kpotufe2020", "table2", "--data-dir", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(("paper", "name"), NAMES)
+def test_every_figure_is_complete_and_takes_options_that_there_are(paper, name):
+    module = figures._module(paper, name)
+    assert f"of {paper}:" in module.__doc__.splitlines()[0]
+    options = figures._parser().parse_args(
+        [paper, name, "--points", "5", "--sizes", "5", "--from-features"]
+    )
+    assert inspect.signature(module.data).parameters.keys() <= vars(options).keys()
+    assert hasattr(module, "draw") == name.startswith("figure")
+    assert not hasattr(module, "draw") or len(module.PANELS) == len(module.SIZE) == 2
+
+
+def test_a_summary_has_the_spread_of_its_numbers():
+    row = figures.summary([1.0, 2.0, 4.0])
+    assert row["mean"] == pytest.approx(7 / 3)
+    assert row["sd"] == pytest.approx(np.std([1, 2, 4], ddof=1))
+    assert row["standard_error"] == pytest.approx(row["sd"] / 3**0.5)
+    assert row["values"] == [1.0, 2.0, 4.0]
+    assert figures.summary([0.3])["standard_error"] == 0
+
+
+# Every figure by its command, with a stand-in for what is costly
+
+
+def write(folder, name, rng, y, **others):
+    X = rng.standard_normal((len(y), 3)) * 9 + 5
+    np.savez(folder / f"{name}.npz", X=X, y=y, **others)
+
+
+@pytest.fixture
+def make(monkeypatch, tmp_path, rng, own_precision):
+    """Make a figure in a folder with small files, and return its numbers and its picture."""
+    pytest.importorskip("matplotlib")
+    write(tmp_path, "avila", rng, np.arange(9) % 3)
+    write(tmp_path, "banknote", rng, np.arange(8) % 2)
+    write(tmp_path, "nbaiot", rng, np.repeat(rand_indices.IOT_DEVICES, 120))
+    write(tmp_path, "cpu", rng, np.zeros(840, int))
+    write(tmp_path, "usps", rng, np.arange(210) % 10, n_train=200)
+
+    def command(*arguments):
+        table = tmp_path / "table.json"
+        picture = tmp_path / "figure.svg"
+        files = ["--data-dir", str(tmp_path), "--output", str(table), "--overwrite"]
+        if arguments[1].startswith("figure"):
+            files += ["--picture", str(picture)]
+        assert figures.main([*arguments, *files]) == 0
+        text = picture.read_text() if picture.exists() else ""
+        return json.loads(table.read_text()), text
+
+    return command
+
+
+def test_table_1_of_kpotufe2020_counts(make, capsys):
+    document, _ = make("kpotufe2020", "table1")
+    sizes = {row["data"]: row["found"] for row in document["rows"]}
+    assert sizes == {"avila": [9, 3, 3], "iot": [600, 3, 5], "banknote": [8, 3, 2]}
+    assert "20867" in capsys.readouterr().out
+
+
+def test_table_2_of_kpotufe2020_is_of_the_right_repetitions(make, monkeypatch, capsys):
+    calls = []
+
+    def repeated(method, problem, n, d, *, repetitions, seed):
+        calls.append((problem.X.shape, problem.X.dtype, n, d, repetitions, seed))
+        np.testing.assert_allclose(problem.X.std(0), 1)
+        return np.linspace(0.4, 0.6, repetitions)
+
+    monkeypatch.setattr(table2, "repeated", repeated)
+    options = ["--dtype", "float64", "--seed", "5"]
+    document, _ = make("kpotufe2020", "table2", *options)
+    assert calls == [((8, 3), np.float64, 8, 8, 3, 5)] * 4
+    rows = document["rows"]
+    assert [row["method"] for row in rows] == list(table2.METHODS)
+    assert all(row["values"] == [0.4, 0.5, 0.6] for row in rows)
+    printed = capsys.readouterr()
+    assert "banknote:" in printed.err and "0.5000 ± 0.1000" in printed.out
+    calls.clear()
+    document, _ = make("kpotufe2020", "table2", "--full", *options)
+    assert [call[2:5] for call in calls[::4]] == [
+        (n, min(n, 10 * k), 30) for n, k in ((9, 3), (400, 5), (8, 2))
+    ]
+
+
+def test_a_cell_of_table_2_is_compared_with_print():
+    row = table2.compare("banknote", "K-JL", np.array([0.5, 0.6]))
+    cells = [cell.format(**row) for cell in table2.TABLES["rows"].values()]
+    expected = "Bank Notes K-JL 0.5500 ± 0.0707 0.527 ± 0.031 +0.0230 0.0503"
+    assert " ".join(cells) == expected
+
+
+def test_figure_2_of_kpotufe2020_has_both_sides(make, monkeypatch, capsys):
+    def repeated(method, problem, n, d, *, repetitions, seed):
+        assert problem.X.shape == (500, 3) and problem.X.dtype == np.float32
+        return np.array([n, d]) / 1000
+
+    monkeypatch.setattr(figure2, "repeated", repeated)
+    document, picture = make("kpotufe2020", "figure2")
+    assert document["points"] == 500
+    assert [(row["n"], row["d"]) for row in document["rows"][::3]] == [
+        (200, 2),
+        (200, 5),
+        (20, 10),
+        (50, 10),
+    ]
+    assert all(
+        row["values"] == [row["n"] / 1000, row["d"] / 1000] for row in document["rows"]
+    )
+    assert all(word in picture for word in ("n = 200", "d = 10", *table2.METHODS[1:]))
+    assert "0.101 ± 0.140" in capsys.readouterr().out
+    assert len(figure2.sizes(True)) == 7 + 6
+
+
+def test_separations_of_figure_1_are_those_of_its_draws(make, monkeypatch):
+    monkeypatch.setattr(figure1, "embed", embed_by_the_key)
+    document, picture = make("kpotufe2020", "figure1", "--dtype", "float64")
+    assert [row["d"] for row in document["rows"]] == [2, 2, 10, 10] * 2
+    rows = iter(document["rows"])
+    for number, name in enumerate(figure1.SETS):
+        with jax.enable_x64(True):
+            problem = figure1.SETS[name](
+                jax.random.key(0), num_points=400, dtype="float64"
+            )
+        key = jax.random.fold_in(KEY, 1 + number)
+        for d in (2, 10):
+            for method in figure1.METHODS:
+                row = next(rows)
+                for draw, share in enumerate(row["values"]):
+                    own = jax.random.fold_in(key, draw)
+                    with jax.enable_x64(True):
+                        Z = embed_by_the_key(
+                            own, None, problem.points, method=method, n=30, d=d
+                        )
+                    assert share == figure1.separation(Z, problem.labels)
+                assert row["data"] == name and row["method"] == method
+                assert row["separated"] == sum(s >= 0.95 for s in row["values"])
+        assert name in picture
+    third = document["rows"][0]["values"][2]
+    assert f"K-JL, draw 3: {third:.3f}" in picture
+    assert len(document["pictures"]) == 10
+    assert len(document["pictures"][1]["clusters"][0]) == figure1.SHOWN
+
+
+def embed_by_the_key(key, kernel, X, *, method, n, d):
+    """Linear features with random weights, which tell the arguments of a draw apart."""
+    key = jax.random.fold_in(key, n + figure1.METHODS.index(method))
+    return np.asarray(X) @ np.asarray(jax.random.normal(key, (2, d)))
+
+
+def test_replicates_of_figure_3_are_in_their_places(make, monkeypatch, capsys):
+    def replicate(key, *, dim, radial, sizes, dtype):
+        first = float(jax.random.uniform(key))
+        return [first, dim / 100, float(radial), sizes.points / 100]
+
+    monkeypatch.setattr(figure3, "_replicate", replicate)
+    document, picture = make("amini2021", "figure3", "--seed", "4")
+    rows = document["rows"]
+    assert document["sizes"] == {"points": 60, "replicates": 2, "restarts": 2}
+    assert [(row["noise"], row["dim"], row["method"]) for row in rows] == [
+        (noise, dim, method)
+        for noise in figure3.MODELS
+        for dim in (2, 20)
+        for method in figure3.METHODS
+    ]
+    for row in rows:
+        expected = [None, row["dim"] / 100, float(row["noise"] == "radial"), 0.6]
+        number = expected[figure3.METHODS.index(row["method"])]
+        assert number is None or row["values"] == [number] * 2
+    # Every replicate has randomness of its own, which is that of its place.
+    draws = [value for row in rows[::4] for value in row["values"]]
+    assert len(set(draws)) == 8
+    one = figure3.Sizes(points=60, replicates=1, restarts=2)
+    alone = figure3.scores("radial", 20, sizes=one, seed=4)
+    assert alone[0]["values"] == rows[12]["values"][:1]
+    error = np.std(rows[0]["values"], ddof=1) / 2**0.5
+    assert f"{rows[0]['mean']:.3f} ± {error:.3f}" in capsys.readouterr().out
+    words = ("isotropic noise", "radial noise", "dimension d", *figure3.METHODS)
+    assert all(word in picture for word in words)
+
+
+def test_errors_on_circles_are_in_their_places(make, monkeypatch):
+    monkeypatch.setattr(scatter, "BINS", 50)
+
+    def clustered(key, level, *, sizes, dtype):
+        return [level, float(jax.random.uniform(key)), sizes.points]
+
+    monkeypatch.setattr(circles, "clustered", clustered)
+    document, picture = make("amini2021", "figure1")
+    rows = document["rows"]
+    assert [row["noise"] for row in rows[::3]] == list(circles.LEVELS)
+    assert rows[0]["least"] == 0 < rows[6]["least"] < 0.1
+    assert len({value for row in rows[1::3] for value in row["values"]}) == 8
+    for row in rows[::3]:
+        assert row["values"] == [row["noise"]] * 2
+    for row in rows[2::3]:
+        assert row["values"] == [60.0] * 2
+    assert all(text in picture for text in ("σ = 0", "σ = 1.5", "radius 3"))
+    # Without noise the points are on their circles, equally many on each, to the digits that are stored.
+    clusters = document["pictures"][0]["clusters"]
+    for radius, points in zip(circles.CIRCLES, clusters, strict=True):
+        lengths = np.linalg.norm(points, axis=1)
+        np.testing.assert_allclose(lengths, radius, atol=1e-4)
+        assert len(points) == scatter.SHOWN // 2
+
+
+def test_figure_2_of_amini2021_compares_two_coordinates_with_all(make, monkeypatch):
+    monkeypatch.setattr(scatter, "BINS", 50)
+    document, picture = make("amini2021", "figure2")
+    rows = document["rows"]
+    assert [row["dim"] for row in rows] == list(spheres.DIMS)
+    # Two coordinates of two are all.
+    assert rows[0]["radial, two"] == rows[0]["radial, all"]
+    assert rows[1]["radial, two"] > rows[1]["radial, all"]
+    assert all(text in picture for text in ("isotropic, d = 2", "radial, d = 1000"))
+
+
+def test_figure_1_of_chen2016_has_the_residuals_of_both_readings(make, monkeypatch):
+    calls = []
+
+    def residuals(points, lengthscale, frequencies, *, draws, seed, **options):
+        calls.append((points.shape, lengthscale, frequencies, seed, options))
+        return [90.0 - frequencies + draw for draw in range(draws)]
+
+    monkeypatch.setattr(digits, "exact_residual", lambda *_, **__: 100.0)
+    monkeypatch.setattr(digits, "residuals", residuals)
+    document, picture = make("chen2016", "figure1", "--seed", "2")
+    options = {"components": 10, "centred": False}
+    assert calls[0] == ((200, 3), 4.0, 20, 2, options)
+    assert [call[-1]["centred"] for call in calls] == [False] * 6 + [True] * 6
+    row = document["rows"][0]
+    assert row["values"] == [70, 71, 72, 73] and row["exact"] == 100
+    assert row["scaled"] == pytest.approx(20 * (1 - 0.715))
+    assert document["comparison"] == [] and "printed" not in picture
+    assert "sigma = 16, 4 draws ± 2 sd" in picture
+
+
+def test_figure_2_of_chen2016_is_of_the_errors(make, monkeypatch, capsys):
+    def errors(key, *, dim, frequencies, pairs, dtype, from_features):
+        assert from_features and dtype == "float64"
+        return -np.full(pairs, dim / frequencies)
+
+    monkeypatch.setattr(distances, "relative_errors", errors)
+    options = ["--from-features", "--dtype", "float64"]
+    document, picture = make("chen2016", "figure2", *options)
+    row = document["left"][-1]
+    assert (row["dim"], row["frequencies"]) == (10, 200)
+    assert row["values"] == [0.05] * 3 and row["inverse"] == pytest.approx(2)
+    slope = document["slopes"][0]
+    assert slope["slope"] == pytest.approx(-1)
+    assert slope["error"] == pytest.approx(0, abs=1e-7)
+    assert [row["frequencies"] for row in document["right"]] == [100, 1000]
+    assert document["right"][0]["errors"] == [-0.1] * 200
+    assert "0.0500 ± 0.0000" in capsys.readouterr().out
+    assert "t = 1000: two standard deviations" in picture
+
+
+def test_figure_2_of_ghashami2016_is_of_the_data(make, monkeypatch, capsys):
+    calls = []
+
+    def curves(X, test, kernel, *, sizes, lines, seed):
+        calls.append((X, test, kernel, sizes, lines))
+        row = {"method": "RNCA", "sketch_size": 0, "spectral": 0.25, "residual": 1e-6}
+        row |= {"frobenius": 0.125, "train": 1.5, "test": 0.5, "space": 88}
+        return [{**row, "size": size} for size in sizes]
+
+    monkeypatch.setattr(streams, "curves", curves)
+    options = ["--points", "40", "--sizes", "8,16", "--full"]
+    document, picture = make("ghashami2016", "figure2", *options)
+    X, test, kernel, sizes, lines = calls[0]
+    assert sizes == (8, 16) and lines == (2, 5, 10, 20, 30, 50)
+    assert X.shape == (40, 3) and test.shape == (800, 3) and X.dtype == np.float32
+    pairs = np.linalg.norm(X[:, None] - X[None], axis=2)[np.triu_indices(40, 1)]
+    # A median of 780 pairs that are drawn with replacement: six standard errors of its rank.
+    ranks = 0.5 + np.array([-6, 6]) * (0.5 * 0.5 / 780) ** 0.5
+    low, high = np.quantile(pairs, ranks)
+    assert low <= kernel.lengthscale <= high
+    assert document["lengthscale"] == kernel.lengthscale
+    assert document["rows"][0]["spectral"] == 0.25
+    assert "CPU, n = 40, d = 3" in picture and "RNCA" in picture
+    assert "2.50e-01" in capsys.readouterr().out
+
+
+# What is costly, traced or on small sizes
 
 
 def test_a_repetition_of_every_method_is_one_number(monkeypatch):
@@ -47,8 +509,8 @@ def test_a_repetition_of_every_method_is_one_number(monkeypatch):
         "embeddings",
         lambda *a, method, **k: embedded.append(method) or real(*a, method=method, **k),
     )
-    for method in table2.METHODS:
-        found = jax.eval_shape(
+    for method in rand_indices.METHODS:
+        traced = jax.eval_shape(
             lambda key, numbers, method=method: rand_indices.rand_indices(
                 method,
                 key,
@@ -61,514 +523,24 @@ def test_a_repetition_of_every_method_is_one_number(monkeypatch):
             KEY,
             jnp.arange(4, dtype=jnp.uint32),
         )
-        assert shapes(found) == [((4,), jnp.float32)]
-    assert embedded == list(table2.METHODS[1:])
-
-
-def test_a_table_is_aligned_without_rich(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    text = io.StringIO()
-    table = figures.Table("Title", ("name", "n"), [("a", "1"), ("longer", "200")])
-    figures.show([table, "a line"], file=text)
-    assert text.getvalue().splitlines()[1:] == [
-        "Title",
-        "name    n",
-        "a       1",
-        "longer  200",
-        "a line",
-    ]
-
-
-class Picture:
-    """What a function draws, in the place of a picture of matplotlib."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def savefig(self, path, **options):
-        path.write_text(self.text)
-
-
-@pytest.fixture
-def pictures(monkeypatch):
-    """Let pictures stand in for those of matplotlib."""
-    monkeypatch.setattr(
-        pytest.importorskip("matplotlib.pyplot"), "close", lambda picture: None
-    )
-
-
-FULL = OSError(errno.ENOSPC, "No space left on device")
-EMPTY = figures.Figure(
-    "paper_figure", "Figure 1", "about", lambda options, say: figures.Result([], {}, {})
-)
-
-
-def test_what_cannot_be_written_or_drawn_is_one_line(pictures, tmp_path, monkeypatch):
-    path = tmp_path / "figure.abc"
-    EMPTY.draw(path, lambda pyplot: Picture("old"))
-    assert path.read_text() == "old"
-    for error, kind, message in (
-        (
-            ImportError("matplotlib"),
-            figures.UsageError,
-            "--plot needs matplotlib: pip install",
-        ),
-        (
-            ValueError("Format 'abc' is not supported"),
-            figures.UsageError,
-            rf"--plot {path}: Format 'abc' is not",
-        ),
-        (FULL, OSError, "No space left"),
-    ):
-        with pytest.raises(kind, match=message):
-            EMPTY.draw(path, mock.Mock(side_effect=error))
-    monkeypatch.setattr(figures.files, "_rename", mock.Mock(side_effect=FULL))
-    assert EMPTY.main(["--output", str(tmp_path / "table.json")]) == 3
-    with pytest.raises(figures.StorageError, match="No space left"):
-        EMPTY.draw(path, lambda pyplot: Picture("new"))
-    assert [file.name for file in tmp_path.iterdir()] == [
-        "figure.abc"
-    ] and path.read_text() == "old"
-
-
-def test_files_that_exist_or_are_read_stay(pictures, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for name in ("iot.npz", "old.json", "old.svg"):
-        Path(name).write_text(name)
-
-    def compute(options, say):
-        return figures.Result(
-            [], {}, {}, [("--plot", options.plot, lambda pyplot: Picture("new"))]
-        )
-
-    figure = figures.Figure(
-        "paper_figure",
-        "Figure 1",
-        "about",
-        compute,
-        (figures.data_dir(), figures.plot()),
-    )
-    common = ["--data-dir", "."]
-    for arguments, said in (
-        (
-            ["--output", "old.json"],
-            "--output old.json exists; choose a new file, or pass --overwrite",
-        ),
-        (["--plot", "old.svg"], "--plot old.svg exists"),
-        (["--plot", "new"], "--plot new has no ending that names its format"),
-        (
-            ["--output", "iot.npz", "--overwrite"],
-            "--output iot.npz is read by this command",
-        ),
-    ):
-        assert figure.main([*common, *arguments]) == 2
-        assert said in capsys.readouterr().err
-    for name in ("iot.npz", "old.json", "old.svg"):
-        assert Path(name).read_text() == name
-    assert (
-        figure.main(
-            [*common, "--output", "old.json", "--plot", "new.svg", "--overwrite"]
-        )
-        == 0
-    )
-    document = json.loads(Path("old.json").read_text())
-    assert (
-        document["paper"] == "paper"
-        and document["where"] == "Figure 1"
-        and Path("new.svg").read_text() == "new"
-    )
-
-
-@pytest.mark.parametrize(
-    ("module", "arguments", "message"),
-    [
-        (figure3, ["--dims", "1"], "2 dimensions"),
-        (figure3, ["--dims", "two"], "whole number"),
-        (figure3, ["--points", "2"], "3 points"),
-        (figure3, ["--replicates", "0"], "1 replicate"),
-        (figure3, ["--output", "absent/table.json"], "there is no folder absent"),
-        (figure3, ["--nonsense"], "unrecognized"),
-        (scatter, ["--dims", "1"], "2 dimensions"),
-        (scatter, ["--points", "1"], "2 points"),
-        (scatter, ["--replicates", "0"], "1 replicate"),
-        (scatter, ["--plot2", "absent/figure.svg"], "there is no folder absent"),
-        (distances, ["--pairs", "7"], "8 pairs"),
-        (distances, ["--dims", "0"], "1 replicate"),
-        (table1, ["--data-dir", "absent"], "no such file"),
-        (figure1, ["--points", "5"], "num_landmarks must be at most 5"),
-        (figure2, ["--data-dir", "absent"], "no such file"),
-        (table2, ["--data-dir", "absent"], "no such file"),
-        (
-            table2,
-            ["--datasets", "avila,iris"],
-            "unknown data set 'iris'; there are avila, iot, banknote",
-        ),
-        (table2, ["--repetitions", "0"], "--repetitions must be at least 1"),
-        (table2, ["--seed", "-1"], "must be a whole number from 0"),
-        (streams, ["--data-dir", "absent", "--datasets", "cpu"], "no such file"),
-        (streams, ["--sizes", "0"], "must be at least 1"),
-        (streams, ["--points", "20", "--sizes", "50"], "sizes at most the points"),
-        (streams, ["--sizes", "5", "--rows", "10"], "--rows must hold one number"),
-        (streams, ["--quantile", "1"], "between 0 and 1"),
-        (streams, ["--plot", "absent"], "there is no such folder"),
-    ],
-)
-def test_bad_usage_is_one_line_and_status_two(module, arguments, message, capsys):
-    assert module.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+        assert shapes(traced) == [((4,), jnp.float32)]
+    assert embedded == list(rand_indices.METHODS[1:])
 
 
 def test_a_replicate_of_figure_3_has_a_number_for_every_method():
     sizes = figure3.Sizes(points=12, replicates=1, restarts=1)
     for radial in (False, True):
-        found = jax.eval_shape(
+        traced = jax.eval_shape(
             lambda key, radial=radial: figure3._replicate(
                 key, dim=3, radial=radial, sizes=sizes, dtype="float32"
             ),
             KEY,
         )
-        assert shapes(found) == [((), jnp.float32)] * len(figure3.METHODS)
-
-
-def of_the_key(key, *, dim, radial, sizes, dtype):
-    """Four numbers that tell the arguments of a replicate apart."""
-    return [float(jax.random.uniform(key)), dim, float(radial), sizes.points]
-
-
-def test_replicates_of_figure_3_are_in_their_places(monkeypatch):
-    monkeypatch.setattr(figure3, "_replicate", of_the_key)
-    lines = []
-    found = figure3.figure3(
-        (5, 7), sizes=figure3.Sizes(60, 3, 2), seed=4, progress=lines.append
+        assert shapes(traced) == [((), jnp.float32)] * len(figure3.METHODS)
+    traced = jax.eval_shape(
+        lambda key: circles.clustered(key, 0.7, sizes=sizes, dtype="float32"), KEY
     )
-    assert list(found) == [
-        ("isotropic", 5),
-        ("isotropic", 7),
-        ("radial", 5),
-        ("radial", 7),
-    ]
-    assert [line.split(":")[0] for line in lines] == [
-        f"{model}, d = {dim}" for model, dim in found
-    ]
-    for (model, dim), scores in found.items():
-        assert scores.shape == (4, 3)
-        np.testing.assert_array_equal(
-            scores[1:], np.outer([dim, model == "radial", 60], np.ones(3))
-        )
-    keys = np.concatenate([scores[0] for scores in found.values()])
-    assert (
-        len(set(keys.tolist())) == 12
-    )  # every replicate has randomness of its own, which is that of its place
-    fewer = figure3.figure3(
-        (7,), models=("radial",), sizes=figure3.Sizes(60, 1, 2), seed=4
-    )
-    assert fewer["radial", 7][0, 0] == found["radial", 7][0, 0]
-
-
-def test_the_command_of_figure_3_prints_writes_and_draws(
-    monkeypatch, tmp_path, capsys, own_precision
-):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(
-        figure3, "_replicate", lambda key, **_: jax.random.uniform(key, 4).tolist()
-    )
-    table, picture = tmp_path / "table.json", tmp_path / "figure.svg"
-    sizes = ["--points", "6", "--replicates", "2", "--restarts", "1", "--dims", "3,9"]
-    assert figure3.main([*sizes, "--output", str(table), "--plot", str(picture)]) == 0
-    printed = capsys.readouterr()
-    assert (
-        "radial" in printed.out
-        and "amini2021_figure3: isotropic, d = 3:" in printed.err
-    )
-    document = json.loads(table.read_text())
-    assert (
-        document["sizes"] == {"points": 6, "replicates": 2, "restarts": 1}
-        and len(document["rows"]) == 2 * 2 * 4
-    )
-    for row in document["rows"]:
-        assert (
-            row["mean"] == pytest.approx(np.mean(row["values"]))
-            and len(row["values"]) == 2
-        )
-        mean, error = row["mean"], np.std(row["values"], ddof=1) / 2**0.5
-        assert f"{mean:.3f} ± {error:.3f}" in printed.out
-    text = picture.read_text()
-    assert all(
-        words in text
-        for words in (
-            "isotropic noise",
-            "radial noise",
-            "dimension d",
-            *figure3.METHODS,
-        )
-    )
-    assert figures.standard_error(np.array([0.3])) == 0
-
-
-def test_a_data_set_of_the_circles_has_an_error_for_every_method():
-    found = jax.eval_shape(
-        lambda key: scatter._clustered(
-            key, 0.7, points=12, restarts=1, dtype="float32"
-        ),
-        KEY,
-    )
-    assert shapes(found) == [((), jnp.float32)] * len(scatter.METHODS)
-
-
-def test_errors_on_circles_are_in_their_places(monkeypatch):
-    monkeypatch.setattr(scatter, "BINS", 50)
-    monkeypatch.setattr(
-        scatter,
-        "_clustered",
-        lambda key, level, **_: [level, float(jax.random.uniform(key)), 1.0],
-    )
-    found = scatter.figure1((0.0, 0.7), replicates=3)
-    assert (
-        list(found) == [0.0, 0.7]
-        and found[0.0]["least"] == 0 < found[0.7]["least"] < 0.1
-    )
-    draws = [found[level][scatter.METHODS[1]] for level in found]
-    assert len(set(np.concatenate(draws).tolist())) == 6
-    for level, row in found.items():
-        np.testing.assert_array_equal(row[scatter.METHODS[0]], [level] * 3)
-        np.testing.assert_array_equal(row[scatter.METHODS[2]], [1] * 3)
-
-
-def test_both_pictures_are_of_the_spheres(monkeypatch, tmp_path):
-    """Without noise the points are on their spheres; the pictures are those of the sizes that are set."""
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(scatter, "DIMS", (2, 3))
-    monkeypatch.setattr(scatter, "LEVELS", (0.0, 0.7))
-    points, labels = scatter._sample(
-        0, radii=scatter.CIRCLES, noise=0.0, dim=2, radial=False, seed=0
-    )
-    assert points.shape == (scatter.SHOWN, 2) and np.bincount(labels).tolist() == [
-        75,
-        75,
-    ]
-    # float32: a few roundings of numbers of the size of the radius.
-    np.testing.assert_allclose(
-        np.linalg.norm(points, axis=1), np.array(scatter.CIRCLES)[labels], rtol=1e-6
-    )
-    for plot, titles in (
-        (scatter.plot1, ("σ = 0", "σ = 0.7")),
-        (scatter.plot2, ("isotropic, d = 2", "radial, d = 2")),
-    ):
-        for name in ("a.svg", "b.svg"):
-            scatter.FIGURE.draw(tmp_path / name, plot)
-        text = (tmp_path / "a.svg").read_text()
-        assert text == (tmp_path / "b.svg").read_text() and all(
-            title in text for title in (*titles, "radius 1")
-        )
-
-
-def test_the_command_of_the_scatter_prints_and_writes(
-    pictures, monkeypatch, tmp_path, capsys, own_precision
-):
-    monkeypatch.setattr(scatter, "BINS", 50)
-    sizes, asked = ["--points", "40", "--restarts", "2", "--replicates", "1"], []
-
-    def clustered(key, level, **sizes):
-        asked.append((sizes["points"], sizes["restarts"]))
-        return jax.random.uniform(key, 3).tolist()
-
-    monkeypatch.setattr(scatter, "_clustered", clustered)
-    for name in ("plot1", "plot2"):
-        monkeypatch.setattr(
-            scatter, name, lambda pyplot, *, seed: Picture(f"seed {seed}")
-        )
-    paths = [tmp_path / name for name in ("table.json", "1.svg", "2.svg")]
-    outputs = [
-        part
-        for pair in zip(
-            ("--output", "--plot1", "--plot2"), map(str, paths), strict=True
-        )
-        for part in pair
-    ]
-    assert scatter.main(
-        ["--dims", "2,5", *sizes, "--seed", "3", *outputs]
-    ) == 0 and set(asked) == {(40, 2)}
-    printed, document = capsys.readouterr().out, json.loads(paths[0].read_text())
-    assert all(path.read_text() == "seed 3" for path in paths[1:])
-    assert [row["noise"] for row in document["figure1"]] == list(scatter.LEVELS)
-    assert [row["dim"] for row in document["figure2"]] == [2, 5]
-    for row in document["figure1"]:
-        assert all(
-            f"{row[method][0]:.3f} ± 0.000" in printed for method in scatter.METHODS
-        )
-    # Two coordinates of two are all.
-    assert (
-        document["figure2"][0]["radial, two"] == document["figure2"][0]["radial, all"]
-    )
-    assert document["figure2"][1]["radial, two"] > document["figure2"][1]["radial, all"]
-
-
-def test_separations_of_figure_1_are_those_of_its_draws(monkeypatch, x64):
-    monkeypatch.setattr(figure1, "SETS", figure1.SETS[:1])
-    X, labels = figure1.data(figure1.SETS[0], num_points=40, dtype="float64")
-    found = figure1.figure1(
-        num_points=40, n=15, features=(2,), draws=2, dtype="float64"
-    )
-    assert list(found) == [(figure1.SETS[0], 2, method) for method in figure1.METHODS]
-    key = jax.random.fold_in(jax.random.fold_in(KEY, 1), 1)
-    for (_, d, method), shares in found.items():
-        Z = figure1.embed(jax.random.clone(key), X, method=method, n=15, d=d)
-        assert (
-            shares.shape == (2,)
-            and shares[1] == figure1.separation(Z, labels)
-            and np.all(shares >= 0.5)
-        )
-    rows = figure1.result(found, {}).numbers["rows"]
-    assert [row["shares"] for row in rows] == [
-        shares.tolist() for shares in found.values()
-    ]
-
-
-def test_figure_1_is_drawn_by_its_draws_and_the_same_every_time(monkeypatch, tmp_path):
-    pytest.importorskip("matplotlib")
-    rng, calls = np.random.default_rng(0), []
-    clouds = rng.standard_normal((2, 60, 2)), np.arange(60) % 2
-    monkeypatch.setattr(
-        figure1,
-        "data",
-        lambda name, **_: (clouds[0][figure1.SETS.index(name)], clouds[1]),
-    )
-
-    def embed(key, X, *, method, n, d):
-        calls.append((method, n, d))
-        return X + float(jax.random.uniform(key))
-
-    monkeypatch.setattr(figure1, "embed", embed)
-    for name in ("a.svg", "b.svg"):
-        figure1.FIGURE.draw(
-            tmp_path / name, functools.partial(figure1.plot, num_points=60, n=20)
-        )
-    text = (tmp_path / "a.svg").read_text()
-    assert text == (tmp_path / "b.svg").read_text() and "<dc:date>" not in text
-    assert (
-        calls[:4] == [("K-JL", 20, 2)] * 3 + [("KPCA", 20, 2)]
-        and len(calls) == 2 * 2 * 4
-    )
-    for name, cloud in zip(figure1.SETS, clouds[0], strict=True):
-        assert (
-            name in text
-            and f"K-JL, draw 3: {figure1.separation(cloud, clouds[1]):.3f}" in text
-        )
-
-
-def write_iot(folder, rng):
-    labels = np.repeat(rand_indices.IOT_DEVICES, 4)
-    np.savez(
-        folder / rand_indices.FILES["iot"],
-        X=rng.standard_normal((20, 3)) * 9 + 5,
-        y=labels,
-    )
-
-
-def test_the_command_of_figure_2_asks_for_both_sides(
-    pictures, monkeypatch, tmp_path, capsys, rng, own_precision
-):
-    asked = []
-
-    def indices(X, labels, sizes, *, repetitions, seed, progress):
-        asked.append((X, labels, sizes))
-        progress("n = 200, d = 2: done")
-        scores = {method: np.array([0.7, 0.72]) for method in figure2.KERNEL_METHODS}
-        return dict.fromkeys(sizes, scores)
-
-    write_iot(tmp_path, rng)
-    output = tmp_path / "figure.json"
-    monkeypatch.setattr(figure2, "figure2", indices)
-    monkeypatch.setattr(
-        figure2, "plot", lambda pyplot, indices, *, n, d: Picture(f"{n}, {d}")
-    )
-    arguments = [
-        "--data-dir",
-        str(tmp_path),
-        "--features",
-        "2,5",
-        "--landmarks",
-        "30",
-        "--per-device",
-        "3",
-    ]
-    assert (
-        figure2.main(
-            [*arguments, "--output", str(output), "--plot", str(tmp_path / "f.svg")]
-        )
-        == 0
-    )
-    (X, labels, sizes), printed = asked[0], capsys.readouterr()
-    assert (
-        sizes == [(200, 2), (200, 5), (30, 10)]
-        and (tmp_path / "f.svg").read_text() == "200, 10"
-    )
-    assert X.shape == (15, 3) and X.dtype == np.float32
-    assert sorted(set(labels.tolist())) == sorted(rand_indices.IOT_DEVICES)
-    np.testing.assert_allclose(X.std(0), 1, rtol=1e-5)
-    assert "0.710 ± 0.014" in printed.out and "n = 200, d = 2: done" in printed.err
-    document = json.loads(output.read_text())
-    assert document["points"] == 15 and len(document["rows"]) == 3 * len(
-        figure2.KERNEL_METHODS
-    )
-    assert document["rows"][0]["values"] == [0.7, 0.72] and document["rows"][0][
-        "mean"
-    ] == pytest.approx(0.71)
-    most = ValueError("num_landmarks must be at most 15")
-    monkeypatch.setattr(figure2, "figure2", mock.Mock(side_effect=most))
-    assert figure2.main(arguments) == 2
-    assert "num_landmarks must be at most 15" in capsys.readouterr().err
-    assert figures.deviation(np.array([0.7])) == 0
-
-
-def test_the_command_of_table_2_prints_and_writes(
-    monkeypatch, tmp_path, capsys, rng, own_precision
-):
-    write_iot(tmp_path, rng)
-    np.savez(
-        tmp_path / rand_indices.FILES["banknote"],
-        X=rng.standard_normal((8, 2)),
-        y=np.arange(8) % 2,
-    )
-    asked = []
-
-    def indices(X, y, *, repetitions, seed, num_landmarks):
-        asked.append((X.shape, X.dtype, repetitions, num_landmarks))
-        return {method: np.linspace(0.4, 0.6, repetitions) for method in table2.METHODS}
-
-    monkeypatch.setattr(table2, "table2", indices)
-    arguments = [
-        "--data-dir",
-        str(tmp_path),
-        "--datasets",
-        "banknote,iot",
-        "--repetitions",
-        "3",
-        "--dtype",
-        "float64",
-    ]
-    assert table2.main([*arguments, "--output", str(tmp_path / "table.json")]) == 0
-    printed, document = (
-        capsys.readouterr(),
-        json.loads((tmp_path / "table.json").read_text()),
-    )
-    assert asked == [
-        ((8, 2), np.float64, 3, table2.LANDMARKS.get("banknote")),
-        ((20, 3), np.float64, 3, table2.LANDMARKS.get("iot")),
-    ]
-    assert (
-        "Bank Notes, 3 repetitions in" in printed.err
-        and "0.5000 ± 0.1000" in printed.out
-    )
-    assert (
-        document["rand_indices"]["iot"]["KPCA"] == [0.4, 0.5, 0.6]
-        and len(document["rows"]) == 2 * 4
-    )
-    for row in document["rows"]:
-        assert row["mean"] == pytest.approx(0.5) and row["difference"] == pytest.approx(
-            0.5 - row["printed_mean"]
-        )
+    assert shapes(traced) == [((), jnp.float32)] * len(circles.METHODS)
 
 
 def test_a_figure_has_a_row_for_every_map_with_its_own_errors(monkeypatch, x64):
@@ -606,25 +578,20 @@ def test_a_figure_has_a_row_for_every_map_with_its_own_errors(monkeypatch, x64):
     }
     monkeypatch.setattr(streams, "_methods", lambda size, rows: methods)
     monkeypatch.setattr(streams, "errors", errors)
-    lines = []
-    found = streams.figure(
-        X, X[:2], kernel, sizes=(4, 6), rows=(2,), progress=lines.append
-    )
-    assert [(row.method, row.size) for row in found] == [
+    points = streams.curves(X, X[:2], kernel, sizes=(4, 6), lines=(2,), seed=0)
+    assert [(row["method"], row["size"]) for row in points] == [
         (name, size) for size in (4, 6) for name in maps
     ]
-    assert [line.split(":")[0] for line in lines] == ["m = 4", "m = 6"]
     G = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / 2)
-    for row in found:
-        rows, phi = maps[row.method]
+    for row in points:
+        rows, phi = maps[row["method"]]
         E = G - np.asarray(phi(X) @ phi(X).T)
-        assert row.spectral == pytest.approx(
-            np.linalg.norm(E, 2)
-        ) and row.frobenius == pytest.approx(np.linalg.norm(E))
-        assert row.sketch_size == rows and row.space == row.size * 3 + row.size * (
-            rows or row.size
-        )
-        assert row.train >= 0 and row.test >= 0
+        size = row["size"]
+        assert row["spectral"] == pytest.approx(np.linalg.norm(E, 2))
+        assert row["frobenius"] == pytest.approx(np.linalg.norm(E))
+        assert row["sketch_size"] == rows
+        assert row["space"] == size * 3 + size * (rows or size)
+        assert row["train"] >= 0 and row["test"] >= 0
     # Features of one size are those of one key, Nystrom has another, and nothing is shared by two sizes.
     keys = {(name, size): key for name, size, key in fitted}
     assert keys["RNCA", 4] == keys["SKPCA, l=2", 4] != keys["Nystrom", 4]
@@ -642,79 +609,16 @@ def test_methods_of_a_figure_are_those_whose_rows_fit():
 def test_maps_of_a_figure_have_the_directions_that_it_says(x64):
     """Traced: the number of features of each, and which one holds the sketch."""
     X = jnp.asarray(np.random.default_rng(1).standard_normal((12, 3)))
-    found = {
+    directions = {
         name: jax.eval_shape(
             lambda key, fit=fit: fit(key, Gaussian(1.0), X, 8)(X), KEY
         ).shape[1]
         for name, (_, fit) in streams._methods(8, (2,)).items()
     }
-    assert found == {
+    assert directions == {
         "RNCA": 8,
         "Nystrom": 8,
         "RNCA, 50 directions": 8,
         "SKPCA, l=2": 2,
         "SKPCA, buffered, l=2": 2,
     }
-
-
-def test_the_command_of_the_figures_prints_and_writes(
-    pictures, monkeypatch, tmp_path, capsys, rng, own_precision
-):
-    np.savez(tmp_path / "cpu.npz", X=rng.normal(size=(840, 3)))
-    asked = []
-
-    def figure(X, test, kernel, *, sizes, rows, seed, progress):
-        asked.append((X, test, kernel))
-        progress("m = 8: done")
-        return [streams.Row("RNCA", 8, 0, 0.25, 1e-6, 0.125, 1.5, 0.5, 88)]
-
-    monkeypatch.setattr(streams, "figure", figure)
-    monkeypatch.setattr(streams, "plot", lambda pyplot, rows, *, title: Picture(title))
-    output = tmp_path / "streams.json"
-    arguments = [
-        "--data-dir",
-        str(tmp_path),
-        "--datasets",
-        "cpu",
-        "--points",
-        "40",
-        "--sizes",
-        "8",
-        "--rows",
-        "2",
-    ]
-    assert (
-        streams.main(
-            [
-                *arguments,
-                "--quantile",
-                "0.25",
-                "--output",
-                str(output),
-                "--plot",
-                str(tmp_path),
-            ]
-        )
-        == 0
-    )
-    (X, test, kernel), printed, document = (
-        asked[0],
-        capsys.readouterr(),
-        json.loads(output.read_text()),
-    )
-    assert X.shape == (40, 3) and test.shape == (800, 3) and X.dtype == np.float32
-    distances = np.linalg.norm(X[:, None] - X[None], axis=2)[np.triu_indices(40, 1)]
-    # A quantile of 780 pairs that are drawn with replacement: six standard errors of its rank.
-    ranks = 0.25 + np.array([-6, 6]) * (0.25 * 0.75 / 780) ** 0.5
-    low, high = np.quantile(distances, ranks)
-    assert (
-        low <= kernel.lengthscale <= high
-        and document["data"]["cpu"]["lengthscale"] == kernel.lengthscale
-    )
-    assert document["quantile"] == 0.25 and document["rows"][0]["spectral"] == 0.25
-    assert (tmp_path / "ghashami2016_figure2.svg").read_text() == "CPU, n = 40, d = 3"
-    assert "2.50e-01" in printed.out and "m = 8: done" in printed.err
-    assert (
-        streams.main(["--quantile", "x"]) == 2
-        and "between 0 and 1, got 'x'" in capsys.readouterr().err
-    )

@@ -10,17 +10,11 @@ of t paired features. The text leaves some of it open, and some of it does not a
 
 The columns are residuals, where the caption promises relative errors in percent.
 
-`python -m proofs_check.papers.chen2016.figure1 --data-dir DIR` reads DIR/usps.npz with the points as X, the digits as y
-and the number of training rows as n_train: zip.train and then zip.test of "The Elements of Statistical Learning".
+The folder of --data-dir holds usps.npz, with the points as X, the digits as y and the number of training rows as
+n_train: zip.train and then zip.test of "The Elements of Statistical Learning".
 """
 
-import argparse
-import math
-import sys
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,88 +27,122 @@ from jaxkern.features import paired_fourier
 from jaxkern.gram import center, gram
 from jaxkern.kernels import Gaussian
 from jaxkern.linalg import eigvalsh, matmul
-from proofs_check.engine.reading import read_npz, reading
-from proofs_check.papers import figures
-from proofs_check.usage import UsageError
+from proofs_check.engine.reading import DataError
+from proofs_check.papers.figures import Numbers, Tables, read_labelled, summary, timed
 
+_PLACE = {"reading": "{reading}", "sigma": "{lengthscale:g}"}
+TABLES: Tables = {
+    "rows": {
+        **_PLACE,
+        "t": "{frequencies}",
+        "R": "{exact:.1f}",
+        "residual": "{mean:.1f} ± {sd:.1f}",
+        "t (1 - mean / R)": "{scaled:.1f}",
+    },
+    "comparison": {
+        **_PLACE,
+        "t": "{frequencies}",
+        "printed R": "{baseline}",
+        "printed": "{printed}",
+        "(printed - mean) / sd": "{score:+.1f}",
+    },
+    "probabilities": {
+        "reading": "{reading}",
+        "draws of a printed number": "{averaged}",
+        "p": "{p:.2g}",
+    },
+}
 READINGS = ("uncentred", "centred")
-LENGTHSCALES = (4.0, 8.0, 16.0)
+PANELS = (1, 1)
+SIZE = (6.5, 4.2)
 FREQUENCIES = (50, 100, 200, 400, 800)
-COMPONENTS, PER_DIGIT, DRAWS, AVERAGED = 40, 200, 40, 10
+COMPONENTS = 40
+AVERAGED = 10
 BASELINES = {4.0: 1667.1, 8.0: 882.5, 16.0: 206.1}
 PRINTED = {
     4.0: (897.6, 1257.6, 1453.6, 1554.7, 1606.8),
     8.0: (489.2, 666.5, 776.4, 831.5, 857.3),
     16.0: (96.9, 152.2, 178.7, 189.2, 197.6),
 }
-COLUMNS = (
-    "reading",
-    "sigma",
-    "t",
-    "residual",
-    "printed",
-    "(printed - mean) / sd",
-    "t (1 - mean / R)",
-)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One cell of the table: the residuals of all draws, of the exact kernel, and the one that is printed, if any."""
-
-    reading: str
-    lengthscale: float
-    frequencies: int
-    exact: float
-    residuals: tuple[float, ...]
-
-    @property
-    def printed(self) -> float | None:
-        """The number of the paper."""
-        return dict(
-            zip(FREQUENCIES, PRINTED.get(self.lengthscale, ()), strict=False)
-        ).get(self.frequencies)
-
-    @property
-    def mean(self) -> float:
-        """Mean of the residuals."""
-        return sum(self.residuals) / len(self.residuals)
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of one residual (nan for a single draw)."""
-        return (
-            float(np.std(self.residuals, ddof=1))
-            if len(self.residuals) > 1
-            else math.nan
-        )
-
-    @property
-    def score(self) -> float:
-        """Return (printed - mean) / sd, of which 3 is a lot if the printed number is one more draw."""
-        return (
-            math.nan
-            if self.printed is None
-            else (self.printed - self.mean) / self.deviation
-        )
-
-    @property
-    def error(self) -> float:
-        """1 - mean / R."""
-        return 1 - self.mean / self.exact
+def data(*, full: bool, seed: int, dtype: Any, data_dir: Path) -> dict[str, Any]:
+    """Return the residuals of the exact kernel and of all draws, beside the printed ones."""
+    per_digit = 200 if full else 20
+    frequencies = FREQUENCIES if full else (20, 40)
+    components = COMPONENTS if full else 10
+    draws = 40 if full else 4
+    X, y = read(data_dir / "usps.npz")
+    points = jnp.asarray(X[first_rows(y, per_digit)], dtype)
+    rows = []
+    for reading in READINGS:
+        options: dict[str, Any] = {
+            "components": components,
+            "centred": reading == "centred",
+        }
+        for s in timed(BASELINES):
+            exact = exact_residual(points, s, **options)
+            place = {"reading": reading, "lengthscale": s, "exact": exact}
+            for t in frequencies:
+                values = residuals(points, s, t, draws=draws, seed=seed, **options)
+                row = {**place, "frequencies": t, **summary(values)}
+                rows.append({**row, "scaled": t * (1 - row["mean"] / exact)})
+    comparison = compare(rows) if full else []
+    chances = probabilities(comparison, draws) if full else []
+    return {
+        "sizes": {"per_digit": per_digit, "components": components, "draws": draws},
+        "rows": rows,
+        "comparison": comparison,
+        "probabilities": chances,
+    }
 
 
-def first_rows(labels: Any, per_digit: int = PER_DIGIT) -> np.ndarray:
+def compare(rows: Sequence[Numbers]) -> list[dict[str, Any]]:
+    """Return the printed numbers, and (printed - mean) / sd, of which 3 is a lot if each is one more draw."""
+    comparison = []
+    for row in rows:
+        place = {name: row[name] for name in ("reading", "lengthscale", "frequencies")}
+        column = FREQUENCIES.index(row["frequencies"])
+        printed = PRINTED[row["lengthscale"]][column]
+        numbers = {
+            "baseline": BASELINES[row["lengthscale"]],
+            "printed": printed,
+            "score": (printed - row["mean"]) / row["sd"],
+        }
+        comparison.append({**place, **numbers})
+    return comparison
+
+
+def probabilities(comparison: Sequence[Numbers], draws: int) -> list[dict[str, Any]]:
+    """Return how likely printed numbers so far off are, if each is the mean of so many draws (chi-square, roughly)."""
+    table = []
+    for reading in READINGS:
+        scores = [row["score"] for row in comparison if row["reading"] == reading]
+        for averaged in (1, AVERAGED):
+            total = np.square(scores).sum() / (1 / averaged + 1 / draws)
+            p = float(stats.chi2.sf(total, len(scores)))
+            table.append({"reading": reading, "averaged": averaged, "p": p})
+    return table
+
+
+def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points and digits of the training part of usps.npz. Raises DataError, whose message is one line."""
+    X, y, count = read_labelled(path, "n_train")
+    if count.shape or not 0 < count <= len(X):
+        raise DataError(f"{path}: n_train must be a number of rows of X, got {count}")
+    return X[: int(count)], y[: int(count)]
+
+
+def first_rows(labels: Any, per_digit: int) -> np.ndarray:
     """Return the indices of the first so many rows of each label, label by label.
 
     Raises ValueError if a label has fewer rows.
     """
     labels = np.asarray(labels)
     rows = [np.flatnonzero(labels == label)[:per_digit] for label in np.unique(labels)]
-    if min(map(len, rows)) < per_digit:
-        raise ValueError(
-            f"needs {per_digit} rows of every label, got {min(map(len, rows))} of one"
-        )
+    fewest = min(map(len, rows))
+    if fewest < per_digit:
+        raise ValueError(f"needs {per_digit} rows of every label, got {fewest} of one")
     return np.concatenate(rows)
 
 
@@ -135,34 +163,35 @@ def residuals(
     lengthscale: float,
     frequencies: int,
     *,
-    components: int = COMPONENTS,
-    centred: bool = False,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> tuple[float, ...]:
+    components: int,
+    centred: bool,
+    draws: int,
+    seed: int,
+) -> list[float]:
     """Return Rhat_k of PCA of the paired features of points (n, d), one number for each draw.
 
     A draw depends on seed, lengthscale, frequencies and its number alone; the readings share the draws.
     """
     key = jax.random.fold_in(jax.random.key(seed), frequencies)
     key = jax.random.fold_in(key, round(1000 * lengthscale))
-    kernel, dtype = Gaussian(lengthscale), points.dtype
-
-    def draw(number: int) -> float:
-        own = jax.random.fold_in(key, number)
-        Z = paired_fourier(
-            own, kernel, points.shape[1], num_frequencies=frequencies, dtype=dtype
-        )(points)
+    kernel = Gaussian(lengthscale)
+    dim = points.shape[1]
+    values = []
+    for number in range(draws):
+        phi = paired_fourier(
+            jax.random.fold_in(key, number),
+            kernel,
+            dim,
+            num_frequencies=frequencies,
+            dtype=points.dtype,
+        )
+        Z = phi(points)
         if centred:
             Z = Z - Z.mean(axis=0)[None]
-        return float(
-            _tail(
-                matmul(Z.T, Z) if Z.shape[1] < Z.shape[0] else matmul(Z, Z.T),
-                components,
-            )
-        )
-
-    return tuple(map(draw, range(draws)))
+        # Both products have the same eigenvalues, except for zeros.
+        A = matmul(Z.T, Z) if Z.shape[1] < Z.shape[0] else matmul(Z, Z.T)
+        values.append(float(_tail(A, components)))
+    return values
 
 
 def _tail(A: Any, components: int) -> Any:
@@ -170,237 +199,31 @@ def _tail(A: Any, components: int) -> Any:
     return A.trace() - eigvalsh(A)[:components].sum()
 
 
-def figure1(
-    points: Any,
-    *,
-    frequencies: Sequence[int] = FREQUENCIES,
-    readings: Sequence[str] = READINGS,
-    components: int = COMPONENTS,
-    draws: int = DRAWS,
-    seed: int = 0,
-    progress: figures.Say | None = None,
-) -> list[Cell]:
-    """Return the cells of the table. `progress` is called with a line of text after every row, if given."""
-    cells = []
-    for reading_ in readings:
-        options: dict[str, Any] = {
-            "components": components,
-            "centred": reading_ == "centred",
-        }
-        exact = {s: exact_residual(points, s, **options) for s in LENGTHSCALES}
-        for t in frequencies:
-            start = time.monotonic()
-            for s in LENGTHSCALES:
-                values = residuals(points, s, t, draws=draws, seed=seed, **options)
-                cells.append(Cell(reading_, s, t, exact[s], values))
-            if progress is not None:
-                progress(f"{reading_}, t = {t}: {time.monotonic() - start:.1f} s")
-    return cells
-
-
-def probability_of(cells: Sequence[Cell], averaged: int) -> float:
-    """Return how likely printed numbers so far off are, if each is the mean of so many draws (chi-square, roughly).
-
-    It uses the cells that have a printed number; nan if there is none.
-    """
-    printed = [cell for cell in cells if cell.printed is not None]
-    total = sum(
-        cell.score**2 / (1 / averaged + 1 / len(cell.residuals)) for cell in printed
-    )
-    return float(stats.chi2.sf(total, len(printed))) if printed else math.nan
-
-
-def plot(pyplot: Any, cells: Sequence[Cell]) -> Any:
+def draw(axes: Any, data: Numbers) -> None:
     """Draw the relative errors of the first reading against t."""
-    figure, axis = pyplot.subplots(figsize=(6.5, 4.2))
-    chosen = [cell for cell in cells if cell.reading == cells[0].reading]
-    for number, s in enumerate(dict.fromkeys(cell.lengthscale for cell in chosen)):
-        row = [cell for cell in chosen if cell.lengthscale == s]
-        color, t = f"C{number}", [cell.frequencies for cell in row]
-        bars = [2 * cell.deviation / cell.exact for cell in row]
-        label = f"sigma = {s:g}, {len(row[0].residuals)} draws ± 2 sd"
+    axis = axes[0]
+    chosen = [row for row in data["rows"] if row["reading"] == READINGS[0]]
+    sizes = sorted({row["frequencies"] for row in chosen})
+    for s, colour in zip(BASELINES, ("C0", "C1", "C2"), strict=True):
+        curve = [row for row in chosen if row["lengthscale"] == s]
         axis.errorbar(
-            t,
-            [cell.error for cell in row],
-            yerr=bars,
-            color=color,
+            sizes,
+            [row["scaled"] / row["frequencies"] for row in curve],
+            yerr=[2 * row["sd"] / row["exact"] for row in curve],
+            color=colour,
             marker="o",
             capsize=3,
-            label=label,
+            label=f"sigma = {s:g}, {data['sizes']['draws']} draws ± 2 sd",
         )
-        known = [
-            (cell.frequencies, 1 - cell.printed / BASELINES[s])
-            for cell in row
-            if cell.printed is not None
-        ]
-        if known:
-            axis.plot(
-                *zip(*known, strict=True),
-                "x",
-                color=color,
-                markersize=9,
-                label=f"sigma = {s:g}, printed",
-            )
-    sizes = sorted({cell.frequencies for cell in chosen})
-    axis.plot(
-        [sizes[0], sizes[-1]],
-        [25 / sizes[0], 25 / sizes[-1]],
-        "k--",
-        linewidth=1,
-        label="25 / t",
-    )
-    axis.set(
-        xscale="log",
-        yscale="log",
-        xlabel="number of frequencies t",
-        ylabel="1 - Rhat / R",
-    )
+        if data["comparison"]:
+            errors = [1 - value / BASELINES[s] for value in PRINTED[s]]
+            label = f"sigma = {s:g}, printed"
+            axis.plot(sizes, errors, "x", color=colour, markersize=9, label=label)
+    rate = [25 / t for t in sizes]
+    axis.plot(sizes, rate, "k--", linewidth=1, label="25 / t")
+    axis.set(xscale="log", xlabel="number of frequencies t")
+    axis.set(yscale="log", ylabel="1 - Rhat / R")
     axis.set_xticks(sizes, [str(t) for t in sizes])
     axis.set_xticks([], minor=True)
     axis.grid(alpha=0.3, which="both")
     axis.legend(fontsize=8)
-    figure.tight_layout()
-    return figure
-
-
-def result(
-    cells: Sequence[Cell], about: Mapping[str, Any], path: Path | None = None
-) -> figures.Result:
-    """Return the baselines, the cells, and what the printed numbers may be."""
-    exact = {(cell.reading, cell.lengthscale): cell.exact for cell in cells}
-    baselines = [
-        (
-            reading_,
-            f"{s:g}",
-            f"{value:.1f}",
-            f"{BASELINES[s]:.1f}" if s in BASELINES else "",
-        )
-        for (reading_, s), value in exact.items()
-    ]
-    shown = [
-        (
-            cell.reading,
-            f"{cell.lengthscale:g}",
-            str(cell.frequencies),
-            f"{cell.mean:.1f} ± {cell.deviation:.1f}",
-            "" if cell.printed is None else f"{cell.printed:.1f}",
-            "" if cell.printed is None else f"{cell.score:+.1f}",
-            f"{cell.frequencies * cell.error:.1f}",
-        )
-        for cell in cells
-    ]
-    lines = []
-    for name in dict.fromkeys(cell.reading for cell in cells):
-        one, mean = (
-            probability_of([c for c in cells if c.reading == name], n)
-            for n in (1, AVERAGED)
-        )
-        lines.append(
-            f"{name}: p = {one:.2g} if a printed number is one draw, {mean:.2g} if a mean of {AVERAGED}"
-        )
-    title = "chen2016, Figure 1: residuals "
-    first = figures.Table(
-        f"{title}R of the exact kernel", ("reading", "sigma", "R", "printed"), baselines
-    )
-    second = figures.Table(
-        f"{title}from features, mean ± standard deviation of a draw", COLUMNS, shown
-    )
-    rows = [
-        {
-            "reading": cell.reading,
-            "lengthscale": cell.lengthscale,
-            "frequencies": cell.frequencies,
-            "exact": cell.exact,
-            "mean": cell.mean,
-            "printed": cell.printed,
-            "values": list(cell.residuals),
-        }
-        for cell in cells
-    ]
-    return figures.Result(
-        [first, second, *lines],
-        about,
-        {"rows": rows},
-        [("--plot", path, partial(plot, cells=cells))],
-    )
-
-
-def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points and digits of the training part of usps.npz.
-
-    Raises UsageError, whose message is one line, for a file that is none.
-    """
-    try:
-        with reading(path, {".npz": ".npz"}), path.open("rb") as file:
-            X, y = read_npz(path, file, "X"), read_npz(path, file, "y")
-            count = int(read_npz(path, file, "n_train"))
-    except (ValueError, TypeError) as error:  # DataError is a ValueError
-        raise UsageError(
-            f"{path}: cannot be read as points X, labels y and n_train ({error})"
-        ) from None
-    if (
-        X.ndim != 2
-        or y.shape != X.shape[:1]
-        or not 0 < count <= len(X)
-        or not np.isfinite(X).all()
-    ):
-        raise UsageError(
-            f"{path}: X must be finite points (n, d), y (n,), and n_train at most n"
-        )
-    return X[:count], y[:count]
-
-
-def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
-    if (
-        options.draws < 2
-        or min(options.frequencies) < 1
-        or options.per_digit < 1
-        or options.kept < 1
-    ):
-        raise UsageError(
-            "needs 2 draws, and 1 frequency, row of a digit and component at least"
-        )
-    path = options.data_dir / "usps.npz"
-    X, y = read(path)
-    try:
-        rows = first_rows(y, options.per_digit)
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}") from None
-    if options.kept >= min(len(rows), 2 * min(options.frequencies)):
-        raise UsageError("--kept must be below the number of points and of features")
-    cells = figure1(
-        jnp.asarray(X[rows], options.dtype),
-        frequencies=options.frequencies,
-        readings=options.readings,
-        components=options.kept,
-        draws=options.draws,
-        seed=options.seed,
-        progress=say,
-    )
-    sizes = {name: getattr(options, name) for name in ("per_digit", "kept", "draws")}
-    return result(
-        cells,
-        {"seed": options.seed, "dtype": options.dtype, "sizes": sizes},
-        options.plot,
-    )
-
-
-FIGURE = figures.Figure(
-    "chen2016_figure1",
-    "Figure 1",
-    "Reproduce Figure 1 of chen2016.",
-    _compute,
-    (
-        figures.data_dir("usps.npz"),
-        figures.numbers("--frequencies", FREQUENCIES, "t"),
-        figures.number("--per-digit", PER_DIGIT),
-        figures.number("--kept", COMPONENTS, "k"),
-        figures.number("--draws", DRAWS),
-        figures.some("--readings", READINGS, "reading"),
-        figures.plot(what="the first reading"),
-    ),
-)
-main = FIGURE.main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,41 +7,73 @@ open the dimension and the lengthscale: here the lengthscale is 1, and the dimen
 
 A pair matters through its difference alone, so that by default Dhat comes from 2 sin(<w, x - y> / 2), which loses no
 digits. `--from-features` computes it from the features of both points, x in a ball of radius 500, in --dtype.
-
-`python -m proofs_check.papers.chen2016.figure2` computes all of it, in a minute; `--plot FILE` draws it.
 """
 
-import argparse
 import math
-import sys
-import time
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 from jaxkern.features import paired_fourier
 from jaxkern.kernels import Gaussian
 from jaxkern.linalg import matmul
-from proofs_check.papers import figures
-from proofs_check.usage import UsageError
+from proofs_check.papers.figures import Numbers, Tables, summary, timed
 
-FREQUENCIES = (50, 100, 200, 400, 800, 1600)
-DIMS = (2, 10, 100)
+TABLES: Tables = {
+    "left": {
+        "d": "{dim}",
+        "t": "{frequencies}",
+        "eps_max": "{mean:.4f} ± {sd:.4f}",
+        "1 / (t eps_max^2)": "{inverse:.3f}",
+    },
+    "slopes": {"d": "{dim}", "eps_max ~ t^": "{slope:.3f} ± {error:.3f}"},
+    "decades": {
+        "t": "{frequencies}",
+        "distance from": "{start:g}",
+        "rms": "{rms:.4f}",
+        "theory": "{theory:.4f}",
+    },
+}
+PANELS = (1, 2)
+SIZE = (11, 4.2)
 PANEL_DIM = 10
-PANEL = (100, 1000)
-PAIRS, REPLICATES, RADIUS = 2000, 20, 500.0
-NEAREST, FARTHEST = 1e-4, 1e4
-
-Largest = Mapping[tuple[int, int], np.ndarray]
-Errors = Mapping[int, np.ndarray]
+RADIUS = 500.0
+NEAREST = 1e-4
+FARTHEST = 1e4
 
 
-def distances(pairs: int = PAIRS) -> np.ndarray:
+def data(
+    *, full: bool, seed: int, dtype: Any, from_features: bool = False
+) -> dict[str, Any]:
+    """Return the largest errors of every draw (left) and the errors against the distance (right)."""
+    frequencies = (50, 100, 200, 400, 800, 1600) if full else (50, 100, 200)
+    dims = (2, 10, 100) if full else (2, 10)
+    pairs = 2000 if full else 200
+    replicates = 20 if full else 3
+    options = {
+        "pairs": pairs,
+        "seed": seed,
+        "dtype": dtype,
+        "from_features": from_features,
+    }
+    largest = left(frequencies, dims=dims, replicates=replicates, **options)
+    errors = right(**options)
+    return {
+        "pairs": pairs,
+        "replicates": replicates,
+        "from_features": from_features,
+        "left": largest,
+        "slopes": [slope(largest, dim) for dim in dims],
+        "right": errors,
+        "decades": [row for panel in errors for row in by_decade(panel)],
+    }
+
+
+def distances(pairs: int) -> np.ndarray:
     """Return the distances (pairs,) of the pairs, equally spaced on a log scale."""
     return np.geomspace(NEAREST, FARTHEST, pairs)
 
@@ -51,9 +83,9 @@ def relative_errors(
     *,
     dim: int,
     frequencies: int,
-    pairs: int = PAIRS,
+    pairs: int,
     from_features: bool = False,
-    dtype: Any = "float32",
+    dtype: Any,
 ) -> np.ndarray:
     """Return D / Dhat - 1, (pairs,), of pairs in random directions, one draw of paired features for all of them.
 
@@ -82,49 +114,43 @@ def _unit(X: Any) -> Any:
 
 
 def left(
-    frequencies: Sequence[int] = FREQUENCIES,
+    frequencies: Sequence[int],
     *,
-    dims: Sequence[int] = DIMS,
-    replicates: int = REPLICATES,
-    seed: int = 0,
-    progress: figures.Say | None = None,
+    dims: Sequence[int],
+    replicates: int,
+    seed: int,
     **options: Any,
-) -> dict[tuple[int, int], np.ndarray]:
-    """Return the largest relative errors, {(dimension, t): (replicates,) array}.
+) -> list[dict[str, Any]]:
+    """Return the largest relative errors for every dimension and t, one for every replicate.
 
-    A replicate depends on seed, dimension, t and its number alone. `progress` is called with a line of text after
-    every dimension, if given. `options` are those of `relative_errors`.
+    A replicate depends on seed, dimension, t and its number alone. `options` are those of `relative_errors`.
     """
-    largest = {}
-    for dim in dims:
-        start = time.monotonic()
+    rows = []
+    for dim in timed(dims):
         for t in frequencies:
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), dim), t)
-            keys = [jax.random.fold_in(key, number) for number in range(replicates)]
-            errors = [
-                relative_errors(own, dim=dim, frequencies=t, **options) for own in keys
-            ]
-            largest[dim, t] = np.max(np.abs(errors), axis=1)
-        if progress is not None:
-            progress(f"d = {dim}: {time.monotonic() - start:.1f} s")
-    return largest
+            values = []
+            for number in range(replicates):
+                draw_key = jax.random.fold_in(key, number)
+                errors = relative_errors(draw_key, dim=dim, frequencies=t, **options)
+                values.append(np.max(np.abs(errors)))
+            row = {"dim": dim, "frequencies": t, **summary(values)}
+            rows.append({**row, "inverse": row["mean"] ** -2 / t})
+    return rows
 
 
-def right(
-    frequencies: Sequence[int] = PANEL,
-    *,
-    dim: int = PANEL_DIM,
-    seed: int = 0,
-    **options: Any,
-) -> dict[int, np.ndarray]:
-    """Return the relative errors against the distance, {t: (pairs,) array}, from one draw of features each."""
+def right(*, pairs: int, seed: int, **options: Any) -> list[dict[str, Any]]:
+    """Return the relative errors of one draw of features against the distance, for t = 100 and t = 1000."""
     key = jax.random.fold_in(jax.random.key(seed), 2**20)
-    return {
-        t: relative_errors(
-            jax.random.fold_in(key, t), dim=dim, frequencies=t, **options
+    rows = []
+    for t in (100, 1000):
+        draw_key = jax.random.fold_in(key, t)
+        errors = relative_errors(
+            draw_key, dim=PANEL_DIM, frequencies=t, pairs=pairs, **options
         )
-        for t in frequencies
-    }
+        r = distances(pairs).tolist()
+        rows.append({"frequencies": t, "distances": r, "errors": errors.tolist()})
+    return rows
 
 
 def standard_deviation(distance: Any, frequencies: int) -> Any:
@@ -134,198 +160,52 @@ def standard_deviation(distance: Any, frequencies: int) -> Any:
     )
 
 
-def slope(largest: Largest, dim: int) -> tuple[float, float]:
-    """Return the slope of log(largest error) against log t, by least squares over replicates, and its standard error.
-
-    nan for fewer than three points.
-    """
-    sizes = np.concatenate(
-        [
-            np.full(len(values), math.log(t))
-            for (d, t), values in largest.items()
-            if d == dim
-        ]
-    )
-    logs = np.concatenate(
-        [np.log(values) for (d, _), values in largest.items() if d == dim]
-    )
-    if len(sizes) < 3 or np.ptp(sizes) == 0:
-        return math.nan, math.nan
-    centred = sizes - sizes.mean()
-    gradient = float(centred @ logs / (centred @ centred))
-    rest = logs - logs.mean() - gradient * centred
-    return gradient, float(
-        np.sqrt(rest @ rest / (len(sizes) - 2) / (centred @ centred))
-    )
+def slope(largest: Sequence[Numbers], dim: int) -> dict[str, float]:
+    """Return the slope of log(largest error) against log t, by least squares, and its standard error."""
+    rows = [row for row in largest if row["dim"] == dim]
+    sizes = [row["frequencies"] for row in rows for _ in row["values"]]
+    values = [value for row in rows for value in row["values"]]
+    line = stats.linregress(np.log(sizes), np.log(values))
+    return {"dim": dim, "slope": line.slope, "error": line.stderr}
 
 
-def by_decade(errors: np.ndarray, frequencies: int) -> list[tuple[float, float, float]]:
-    """Return (start of a decade, root of the mean square error in it, the same by theory) for every decade."""
-    r = distances(len(errors))
-    rows = []
-    for power in range(-4, 4):
-        inside = (r >= 10.0**power) & (r < 10.0 ** (power + 1))
-        theory = standard_deviation(r[inside], frequencies)
-        rows.append(
-            (
-                10.0**power,
-                float(np.sqrt(np.mean(errors[inside] ** 2))),
-                float(np.sqrt(np.mean(theory**2))),
-            )
-        )
-    return rows
+def by_decade(panel: Numbers) -> list[dict[str, float]]:
+    """Return the root of the mean square error in every decade of the distance, and the same by theory."""
+    t = panel["frequencies"]
+    r = np.asarray(panel["distances"])
+    theory = standard_deviation(r, t)
+    squares = np.square([panel["errors"], theory])
+    edges = np.geomspace(NEAREST, FARTHEST, 9)
+    # The last distance would begin a ninth decade.
+    means = stats.binned_statistic(r[:-1], squares[:, :-1], bins=edges).statistic
+    decades = zip(edges.tolist(), *np.sqrt(means).tolist(), strict=False)
+    names = ("start", "rms", "theory")
+    return [{"frequencies": t, **dict(zip(names, d, strict=True))} for d in decades]
 
 
-def plot(pyplot: Any, largest: Largest, errors: Errors) -> Any:
+def draw(axes: Any, data: Numbers) -> None:
     """Draw both panels."""
-    figure, (first, second) = pyplot.subplots(1, 2, figsize=(11, 4.2))
-    for dim in dict.fromkeys(dim for dim, _ in largest):
-        sizes = [t for d, t in largest if d == dim]
-        means = [largest[dim, t].mean() ** -2 for t in sizes]
-        first.plot(sizes, means, marker="o", label=f"d = {dim}")
-    first.set(
-        xlabel="number of frequencies t",
-        ylabel="1 / (largest relative error)²",
-        title="2,000 pairs, largest error",
-    )
+    first, second = axes
+    for dim in dict.fromkeys(row["dim"] for row in data["left"]):
+        curve = [row for row in data["left"] if row["dim"] == dim]
+        sizes = [row["frequencies"] for row in curve]
+        inverses = [row["mean"] ** -2 for row in curve]
+        first.plot(sizes, inverses, marker="o", label=f"d = {dim}")
+    first.set_xlabel("number of frequencies t")
+    first.set_ylabel("1 / (largest relative error)²")
+    first.set_title(f"{data['pairs']:,} pairs, largest error")
     first.grid(alpha=0.3)
     first.legend()
-    for number, (t, values) in enumerate(errors.items()):
-        r = distances(len(values))
+    for row, colour in zip(data["right"], ("C0", "C1"), strict=True):
+        r = np.asarray(row["distances"])
+        dots = {"markersize": 2, "color": colour, "alpha": 0.5}
         # Rasterised: thousands of dots would be most of the file.
-        second.plot(
-            r,
-            abs(values),
-            ".",
-            markersize=2,
-            color=f"C{number}",
-            alpha=0.5,
-            rasterized=True,
-        )
+        second.plot(r, np.abs(row["errors"]), ".", rasterized=True, **dots)
+        t = row["frequencies"]
+        deviations = 2 * standard_deviation(r, t)
         label = f"t = {t}: two standard deviations"
-        second.plot(
-            r,
-            2 * standard_deviation(r, t),
-            color=f"C{number}",
-            linewidth=1.5,
-            label=label,
-        )
-    second.set(
-        xscale="log",
-        yscale="log",
-        ylim=(1e-4, 1),
-        xlabel="distance / lengthscale",
-        title="single pairs",
-    )
-    second.set_ylabel("relative error")
+        second.plot(r, deviations, color=colour, linewidth=1.5, label=label)
+    second.set(xscale="log", xlabel="distance / lengthscale", title="single pairs")
+    second.set(yscale="log", ylim=(1e-4, 1), ylabel="relative error")
     second.grid(alpha=0.3)
     second.legend(loc="lower left")
-    figure.tight_layout()
-    return figure
-
-
-def result(
-    largest: Largest, errors: Errors, about: Mapping[str, Any], path: Path | None = None
-) -> figures.Result:
-    """Return both panels and every number."""
-    cells = []
-    for (dim, t), values in largest.items():
-        sd = values.std(ddof=1) if len(values) > 1 else math.nan
-        cells.append(
-            (
-                str(dim),
-                str(t),
-                f"{values.mean():.4f} ± {sd:.4f}",
-                f"{values.mean() ** -2 / t:.3f}",
-            )
-        )
-    title = "chen2016, Figure 2 (left): largest relative error of a draw, mean ± standard deviation"
-    first = figures.Table(
-        title, ("d", "t", "eps_max", "1 / (t eps_max^2)"), cells, names=0
-    )
-    dims = dict.fromkeys(dim for dim, _ in largest)
-    lines = [
-        "d = {}: eps_max ~ t^({:.3f} ± {:.3f})".format(dim, *slope(largest, dim))
-        for dim in dims
-    ]
-    decades = [
-        (str(t), f"{start:g}", f"{measured:.4f}", f"{theory:.4f}")
-        for t, values in errors.items()
-        for start, measured, theory in by_decade(values, t)
-    ]
-    title = "chen2016, Figure 2 (right): root mean square relative error by decades of the distance"
-    second = figures.Table(
-        title, ("t", "distance from", "rms", "theory"), decades, names=0
-    )
-    numbers = {
-        "left": [
-            {"dim": dim, "frequencies": t, "values": values.tolist()}
-            for (dim, t), values in largest.items()
-        ],
-        "right": [
-            {
-                "frequencies": t,
-                "distances": distances(len(values)).tolist(),
-                "errors": values.tolist(),
-            }
-            for t, values in errors.items()
-        ],
-    }
-    draw = partial(plot, largest=largest, errors=errors)
-    return figures.Result(
-        [first, *lines, second], about, numbers, [("--plot", path, draw)]
-    )
-
-
-def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
-    if (
-        options.replicates < 1
-        or options.pairs < 8
-        or min(*options.dims, *options.frequencies) < 1
-    ):
-        raise UsageError(
-            "needs 1 replicate, dimension and frequency, and 8 pairs at least"
-        )
-    common = {
-        name: getattr(options, name)
-        for name in ("pairs", "seed", "from_features", "dtype")
-    }
-    largest = left(
-        options.frequencies,
-        dims=options.dims,
-        replicates=options.replicates,
-        progress=say,
-        **common,
-    )
-    return result(
-        largest,
-        right(**common),
-        {**common, "replicates": options.replicates},
-        options.plot,
-    )
-
-
-FIGURE = figures.Figure(
-    "chen2016_figure2",
-    "Figure 2",
-    "Reproduce Figure 2 of chen2016.",
-    _compute,
-    (
-        figures.numbers("--frequencies", FREQUENCIES, "t"),
-        figures.numbers("--dims", DIMS, "dimensions"),
-        figures.number("--pairs", PAIRS),
-        figures.number("--replicates", REPLICATES),
-        (
-            "--from-features",
-            {
-                "action": "store_true",
-                "help": "distances from the features of both points",
-            },
-        ),
-        figures.plot(),
-    ),
-)
-main = FIGURE.main
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,7 +13,7 @@ from jaxkern import checks, features, landmarks
 from jaxkern.kernels import Gaussian, quantile_lengthscale
 from jaxkern.kmeans import kmeans
 from jaxkern.metrics import rand_index
-from proofs_check.engine.reading import DataError, check_matrix, read_npz, reading
+from proofs_check.papers.figures import read_labelled
 
 METHODS = ("k-means", "K-k-means", "KPCA", "K-JL")
 FILES = {"avila": "avila.npz", "iot": "nbaiot.npz", "banknote": "banknote.npz"}
@@ -23,42 +23,22 @@ BATCH_ELEMENTS = 2**26  # of the embedded points of a batch: 256 MB in float32
 MAX_ITERATIONS = 100
 
 
-def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points X, (N, dim) float64, and the labels y, (N,) integers, of an .npz file.
-
-    Raises `proofs_check.engine.reading.DataError`, whose message is one line.
-    """
-    with reading(path, {".npz": ".npz (with X and y)"}), path.open("rb") as file:
-        X, y = (read_npz(path, file, name) for name in "Xy")
-        check_matrix(str(path), X.dtype, X.shape)
-    if not np.isfinite(X).all():
-        raise DataError(f"{path}: X holds entries that are NaN or infinite")
-    if y.shape != X.shape[:1] or y.dtype.kind not in "iu":
-        raise DataError(
-            f"{path}: y must be {len(X)} integers, one label for each row of X, got {y.dtype} {y.shape}"
-        )
-    return X.astype(np.float64), y
-
-
 def iot_sample(
-    X: Any, y: Any, *, per_device: int = IOT_PER_DEVICE
+    X: np.ndarray, y: np.ndarray, *, per_device: int = IOT_PER_DEVICE
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return `per_device` rows (or as many as there are) of each of IOT_DEVICES, (N, dim) and (N,).
 
     The rows are chosen once for all. Raises ValueError if a device has no row.
     """
     rng = np.random.default_rng(0)
-    parts = [
-        rng.permutation(np.flatnonzero(np.asarray(y) == device))[:per_device]
+    if not set(IOT_DEVICES) <= set(y.tolist()):
+        raise ValueError(f"y must have rows of every device of {IOT_DEVICES}")
+    rows = [
+        rng.permutation(np.flatnonzero(y == device))[:per_device]
         for device in IOT_DEVICES
     ]
-    if not all(len(part) for part in parts):
-        there = sorted(set(np.asarray(y).tolist()))
-        raise ValueError(
-            f"y must hold every one of the devices {IOT_DEVICES}, got {there}"
-        )
-    rows = np.concatenate(parts)
-    return np.asarray(X)[rows], np.asarray(y)[rows]
+    chosen = np.concatenate(rows)
+    return X[chosen], y[chosen]
 
 
 def standardise(X: Any) -> np.ndarray:
@@ -84,16 +64,22 @@ def clusters(X: Any, labels: Any, width: Any = None) -> Clusters:
     Raises ValueError where they do not fit.
     """
     X = checks.matrix("X", X, min_rows=2)
-    classes, numbered = np.unique(
-        np.asarray(checks.labels("labels", labels, size=X.shape[0])),
-        return_inverse=True,
-    )
-    kernel = Gaussian.from_width(
-        quantile_lengthscale(X, 0.25) if width is None else width
-    )
-    return Clusters(
-        X, jnp.asarray(numbered.reshape(-1), jnp.int32), len(classes), kernel
-    )
+    labels = checks.labels("labels", labels, size=X.shape[0])
+    classes, numbered = np.unique(np.asarray(labels), return_inverse=True)
+    truth = jnp.asarray(numbered.reshape(-1), jnp.int32)
+    if width is None:
+        width = quantile_lengthscale(X, 0.25)
+    return Clusters(X, truth, len(classes), Gaussian.from_width(width))
+
+
+def load(
+    folder: Path, name: str, *, per_device: int = IOT_PER_DEVICE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points (N, dim) and the labels (N,) of a data set, one of FILES, as the file has them."""
+    X, labels = read_labelled(folder / FILES[name])
+    if name == "iot":
+        return iot_sample(X, labels, per_device=per_device)
+    return X, labels
 
 
 class Sizes(NamedTuple):
@@ -102,6 +88,42 @@ class Sizes(NamedTuple):
     k: int
     n: int
     d: int
+
+
+def repeated(
+    method: str,
+    problem: Clusters,
+    n: int,
+    d: int,
+    *,
+    repetitions: int,
+    seed: int = 0,
+    batch_size: int | None = None,
+) -> np.ndarray:
+    """Return the Rand indices of repetitions with n landmarks and d features, (repetitions,).
+
+    Repetition i depends on the seed and i alone.
+
+    batch_size : repetitions embedded together; by default what BATCH_ELEMENTS numbers hold. It does not change results
+        beyond rounding.
+
+    Raises ValueError if n is larger than the number of points.
+    """
+    X, truth, k, kernel = problem
+    checks.count("num_landmarks", n, maximum=len(X), limit="the number of points")
+    if batch_size is None:
+        batch_size = max(1, BATCH_ELEMENTS // (len(X) * d))
+    # Equal batches: the last one is filled up with repetitions that are thrown away.
+    batches = -(-repetitions // batch_size)
+    batch = -(-repetitions // batches)
+    numbers = jnp.arange(batches * batch, dtype=jnp.uint32).reshape(batches, batch)
+    key = jax.random.key(seed)
+    sizes = Sizes(k=k, n=n, d=d)
+    parts = [
+        rand_indices(method, key, part, kernel, X, truth, sizes=sizes)
+        for part in numbers
+    ]
+    return np.concatenate(parts).astype(np.float64)[:repetitions]
 
 
 def rand_indices(
@@ -115,14 +137,11 @@ def rand_indices(
     sizes: Sizes,
 ) -> jax.Array:
     """Return the Rand indices of the repetitions with these numbers, (batch,)."""
-    Z = (
-        X
-        if method == "k-means"
-        else embeddings(key, numbers, kernel, X, method=method, sizes=sizes)
-    )
-    return _scores(
-        key, numbers, Z, truth, number_of_method=METHODS.index(method), k=sizes.k
-    )
+    Z = X
+    if method != "k-means":
+        Z = embeddings(key, numbers, kernel, X, method=method, sizes=sizes)
+    number = METHODS.index(method)
+    return _scores(key, numbers, Z, truth, number_of_method=number, k=sizes.k)
 
 
 @partial(jax.jit, static_argnames=("method", "sizes"))
@@ -139,16 +158,18 @@ def embeddings(
 
     def one(number: jax.Array) -> jax.Array:
         key_landmarks, key_sketch, _ = _keys(key, number)
-        points = landmarks.uniform(key_landmarks, X, num_landmarks=sizes.n)
+        L = landmarks.uniform(key_landmarks, X, num_landmarks=sizes.n)
+        d = sizes.d
+        phi: Any
         if method == "K-k-means":
-            return features.nystrom(kernel, points, rank=sizes.d)(X)
-        if method == "KPCA":
-            return features.kernel_pca(
-                kernel, points, num_components=sizes.d, normalized=False
-            )(X)
-        return features.kernel_jl(
-            key_sketch, kernel, points, num_features=sizes.d, centered=True
-        )(X)
+            phi = features.nystrom(kernel, L, rank=d)
+        elif method == "KPCA":
+            phi = features.kernel_pca(kernel, L, num_components=d, normalized=False)
+        else:
+            phi = features.kernel_jl(
+                key_sketch, kernel, L, num_features=d, centered=True
+            )
+        return phi(X)
 
     return jax.vmap(one)(numbers)
 
@@ -181,12 +202,10 @@ def _scores(
     def in_turn(numbers: jax.Array, Z: jax.Array) -> jax.Array:
         if Z.ndim == 2:
             return lax.map(lambda number: one(number, Z), numbers)
-        return lax.map(lambda both: one(*both), (numbers, Z))
-
-    def at_once(numbers: jax.Array, Z: jax.Array) -> jax.Array:
-        return jax.vmap(one, (0, None if Z.ndim == 2 else 0))(numbers, Z)
+        return lax.map(lambda pair: one(*pair), (numbers, Z))
 
     # One processor gains nothing from a batch, which ends only when the slowest of its repetitions does.
+    at_once = jax.vmap(one, (0, None if Z.ndim == 2 else 0))
     return lax.platform_dependent(numbers, Z, cpu=in_turn, default=at_once)
 
 

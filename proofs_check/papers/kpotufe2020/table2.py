@@ -13,40 +13,39 @@ The third data set of the paper, IoT, is a sample of 40,000 traces of five devic
 `iot_sample`: about 2,000 benign traces of each of the five devices of which the file has most, with n = 400 landmarks
 as in the paper.
 
-`python -m proofs_check.papers.kpotufe2020.table2 --data-dir DIR` reads DIR/avila.npz, DIR/banknote.npz and
-DIR/nbaiot.npz, each with the points as X and the labels as y. The sets are in the UCI repository: "Avila" (training and
-test part together), "Banknote authentication" and "detection_of_IoT_botnet_attacks_N_BaIoT" (benign traffic; y numbers
-the nine devices in alphabetical order, and a random part of the rows will do).
+The folder of --data-dir holds avila.npz, banknote.npz and nbaiot.npz, each with the points as X and the labels as y.
+The sets are in the UCI repository: "Avila" (training and test part together), "Banknote authentication" and
+"detection_of_IoT_botnet_attacks_N_BaIoT" (benign traffic; y numbers the nine devices in alphabetical order, and a
+random part of the rows will do). Without --full there are three repetitions on Bank Notes alone.
 """
 
-import argparse
 import math
-import sys
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import checks
-from proofs_check.papers import figures
+from proofs_check.papers.figures import Tables, summary, timed
 from proofs_check.papers.kpotufe2020.rand_indices import (
-    BATCH_ELEMENTS,
-    FILES,
     METHODS,
-    Sizes,
+    Clusters,
     clusters,
-    iot_sample,
-    rand_indices,
-    read,
+    load,
+    repeated,
     standardise,
 )
-from proofs_check.usage import UsageError
 
+TABLES: Tables = {
+    "rows": {
+        "data": "{title}",
+        "method": "{method}",
+        "Rand index": "{mean:.4f} ± {sd:.4f}",
+        "printed": "{printed_mean:.3f} ± {printed_sd:g}",
+        "difference": "{difference:+.4f}",
+        "standard error": "{standard_error:.4f}",
+    }
+}
 NAMES = {"avila": "Avila Bible", "iot": "IoT", "banknote": "Bank Notes"}
 LANDMARKS = {"iot": 400}  # where N differs from the paper's
 PRINTED_REPETITIONS = 30
@@ -71,187 +70,63 @@ PRINTED = {  # mean and standard deviation of the Rand index
         "K-JL": (0.527, 0.031),
     },
 }
-COLUMNS = ("data", "method", "Rand index", "printed", "difference", "standard error")
-
-Indices = Mapping[str, np.ndarray]
 
 
-@dataclass(frozen=True)
-class Row:
-    """One cell of the table, measured and as printed."""
-
-    data: str
-    method: str
-    mean: float
-    sd: float
-    repetitions: int
-    printed_mean: float
-    printed_sd: float
-
-    @property
-    def difference(self) -> float:
-        """Measured less printed mean."""
-        return self.mean - self.printed_mean
-
-    @property
-    def standard_error(self) -> float:
-        """Standard deviation of the difference, were both means of independent repetitions of one experiment.
-
-        The rounding of the printed mean counts as uniform.
-        """
-        variance = (
-            self.sd**2 / self.repetitions + self.printed_sd**2 / PRINTED_REPETITIONS
+def data(*, full: bool, seed: int, dtype: Any, data_dir: Path) -> dict[str, Any]:
+    """Return mean, standard deviation and values for every data set and method, beside the printed ones."""
+    names = tuple(NAMES) if full else ("banknote",)
+    repetitions = PRINTED_REPETITIONS if full else 3
+    rows = []
+    for name in timed(names):
+        X, labels = load(data_dir, name)
+        problem = clusters(standardise(X).astype(dtype), labels)
+        indices = table2(
+            problem,
+            num_landmarks=LANDMARKS.get(name),
+            repetitions=repetitions,
+            seed=seed,
         )
-        return math.sqrt(variance + PRINTED_UNIT**2 / 12)
+        for method, values in indices.items():
+            rows.append(compare(name, method, values))
+    return {"rows": rows}
 
 
 def table2(
-    X: Any,
-    labels: Any,
+    problem: Clusters,
     *,
-    repetitions: int = PRINTED_REPETITIONS,
-    seed: int = 0,
     methods: Sequence[str] = METHODS,
     num_landmarks: int | None = None,
-    width: Any = None,
-    batch_size: int | None = None,
+    **options: Any,
 ) -> dict[str, np.ndarray]:
     """Return the Rand indices of every repetition, {method: (repetitions,) array}.
 
-    X : (N, dim) points, float32 or float64, as they are to be clustered (see `standardise`).
-    labels : (N,) true classes, integers; their number is k, and d = min(10 k, num_landmarks).
-    repetitions : at least 1. Repetition i depends on the seed and i alone.
-    seed : a whole number.
-    methods : any of METHODS.
-    num_landmarks : n, by default min(N, max(200, N // 100)).
-    width : sigma, by default the 25th percentile of all distances.
-    batch_size : repetitions embedded together; by default what 64 million numbers hold. It does not change results
-        beyond rounding.
-
-    Raises ValueError for unknown methods, or where an argument does not fit the data.
+    num_landmarks : n, by default min(N, max(200, N // 100)); d = min(10 k, n).
+    options : those of `repeated`.
     """
-    X, truth, k, kernel = clusters(X, labels, width)
-    repetitions = checks.count("repetitions", repetitions)
-    if not methods or not set(methods) <= set(METHODS):
-        raise ValueError(
-            f"methods must be some of {', '.join(METHODS)}, got {methods!r}"
-        )
-    if num_landmarks is None:
-        num_landmarks = min(X.shape[0], max(200, X.shape[0] // 100))
-    num_landmarks = checks.count(
-        "num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points"
-    )
-    sizes = Sizes(k=k, n=num_landmarks, d=min(10 * k, num_landmarks))
-    if batch_size is None:
-        batch_size = max(1, BATCH_ELEMENTS // (X.shape[0] * sizes.d))
-    # Equal batches: the last one is filled up with repetitions that are thrown away.
-    batches = -(-repetitions // checks.count("batch_size", batch_size))
-    batch = -(-repetitions // batches)
-    numbers = jnp.arange(batches * batch, dtype=jnp.uint32).reshape(batches, batch)
-    indices = {}
-    for method in METHODS:
-        if method in methods:
-            run = partial(
-                rand_indices,
-                method,
-                jax.random.key(seed),
-                kernel=kernel,
-                X=X,
-                truth=truth,
-                sizes=sizes,
-            )
-            indices[method] = np.concatenate(
-                [np.asarray(run(i), np.float64) for i in numbers]
-            )[:repetitions]
-    return indices
+    size = len(problem.X)
+    n = num_landmarks or min(size, max(200, size // 100))
+    d = min(10 * problem.k, n)
+    return {method: repeated(method, problem, n, d, **options) for method in methods}
 
 
-def summarise(name: str, indices: Indices) -> list[Row]:
-    """Return the rows of one data set, next to what the paper prints for it."""
-    return [
-        Row(
-            name,
-            method,
-            float(v.mean()),
-            figures.deviation(v),
-            len(v),
-            *PRINTED[name][method],
-        )
-        for method, v in indices.items()
-    ]
+def compare(name: str, method: str, values: np.ndarray) -> dict[str, Any]:
+    """Return a cell of the table, and how far it is from print.
 
-
-def result(indices: Mapping[str, Indices], about: Mapping[str, Any]) -> figures.Result:
-    """Return the table and every Rand index behind it."""
-    rows = [row for name, values in indices.items() for row in summarise(name, values)]
-    cells = [
-        (
-            NAMES[row.data],
-            row.method,
-            f"{row.mean:.4f} ± {row.sd:.4f}",
-            f"{row.printed_mean:.3f} ± {row.printed_sd:g}",
-            f"{row.difference:+.4f}",
-            f"{row.standard_error:.4f}",
-        )
-        for row in rows
-    ]
-    numbers = {
-        "rows": [
-            {
-                **asdict(row),
-                "difference": row.difference,
-                "standard_error": row.standard_error,
-            }
-            for row in rows
-        ],
-        "rand_indices": {
-            name: {m: v.tolist() for m, v in values.items()}
-            for name, values in indices.items()
-        },
+    `standard_error` is the standard deviation of the difference, were both means of independent repetitions of one
+    experiment. The rounding of the printed mean counts as uniform.
+    """
+    printed_mean, printed_sd = PRINTED[name][method]
+    ours = summary(values)
+    variance = ours["sd"] ** 2 / len(values) + printed_sd**2 / PRINTED_REPETITIONS
+    rounding = PRINTED_UNIT**2 / 12
+    return {
+        "data": name,
+        "title": NAMES[name],
+        "method": method,
+        "repetitions": len(values),
+        **ours,
+        "printed_mean": printed_mean,
+        "printed_sd": printed_sd,
+        "difference": ours["mean"] - printed_mean,
+        "standard_error": math.sqrt(variance + rounding),
     }
-    title = "kpotufe2020, Table 2: mean ± standard deviation of the Rand index"
-    return figures.Result(
-        [figures.Table(title, COLUMNS, cells, names=2)], about, numbers
-    )
-
-
-def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
-    if options.repetitions < 1:
-        raise UsageError("--repetitions must be at least 1")
-    with figures.as_usage():
-        sets = {name: read(options.data_dir / FILES[name]) for name in options.datasets}
-        if "iot" in sets:
-            sets["iot"] = iot_sample(*sets["iot"])
-    indices, seconds = {}, {}
-    for name, (X, y) in sets.items():
-        start = time.monotonic()
-        X = standardise(X).astype(options.dtype)
-        sizes = {
-            "repetitions": options.repetitions,
-            "num_landmarks": LANDMARKS.get(name),
-        }
-        indices[name] = table2(X, y, seed=options.seed, **sizes)
-        seconds[name] = round(time.monotonic() - start, 1)
-        say(f"{NAMES[name]}, {options.repetitions} repetitions in {seconds[name]} s")
-    return result(
-        indices,
-        {"seed": options.seed, "dtype": options.dtype, "run": {"seconds": seconds}},
-    )
-
-
-TABLE = figures.Figure(
-    "kpotufe2020_table2",
-    "Table 2",
-    "Reproduce Table 2 of kpotufe2020.",
-    _compute,
-    (
-        figures.data_dir(*FILES.values()),
-        figures.some("--datasets", tuple(NAMES), "data set"),
-        figures.number("--repetitions", PRINTED_REPETITIONS),
-    ),
-    timed=False,
-)
-main = TABLE.main
-
-if __name__ == "__main__":
-    sys.exit(main())

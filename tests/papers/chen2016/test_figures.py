@@ -1,7 +1,5 @@
-"""Figures 1 and 2 of chen2016: their parts against NumPy, the command lines, and the printed baselines on real data."""
+"""Figures 1 and 2 of chen2016: their parts against NumPy, and the printed baselines on real data."""
 
-import io
-import json
 import math
 from pathlib import Path
 
@@ -11,21 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from proofs_check.papers import figures
+from proofs_check.engine.reading import DataError
 from proofs_check.papers.chen2016 import figure1 as one
 from proofs_check.papers.chen2016 import figure2 as two
-from proofs_check.usage import UsageError
 
 USPS = Path(__file__).resolve().parents[4] / "shared" / "data" / "usps.npz"
-
-
-@pytest.fixture
-def digits(tmp_path, rng):
-    """A file like usps.npz: 5 rows of each digit to train, and one more that must not be used."""
-    X = rng.uniform(-1, 1, (51, 4)).astype(np.float32)
-    y = np.append(np.tile(np.arange(10), 5), 0)
-    np.savez(tmp_path / "usps.npz", X=X, y=y, n_train=50)
-    return tmp_path
 
 
 def test_the_first_rows_of_each_label():
@@ -84,95 +72,45 @@ def test_residuals_are_those_of_numpy(centred, x64, rng):
 
 
 def test_scores_and_what_the_printed_numbers_may_be():
-    cells = [
-        one.Cell(
-            "uncentred", 4.0, t, 1667.1, (printed + shift - 1, printed + shift + 1)
-        )
+    rows = [
+        {
+            "reading": reading,
+            "lengthscale": 4.0,
+            "frequencies": t,
+            "mean": printed + shift,
+            "sd": 2**0.5,
+        }
+        for reading, scale in (("uncentred", 1), ("centred", 2))
         for t, printed, shift in zip(
-            one.FREQUENCIES, one.PRINTED[4.0], (1, -1, 1, 0, 2), strict=True
+            one.FREQUENCIES,
+            one.PRINTED[4.0],
+            np.array([1, -1, 1, 0, 2]) * scale,
+            strict=True,
         )
     ]
-    assert [round(cell.score, 6) for cell in cells] == [
-        round(-s / math.sqrt(2), 6) for s in (1, -1, 1, 0, 2)
-    ]
-    assert one.probability_of(cells, 1) == pytest.approx(stats.chi2.sf(3.5 / 1.5, 5))
-    assert one.probability_of(cells, 10) == pytest.approx(stats.chi2.sf(3.5 / 0.6, 5))
-    other = one.Cell("uncentred", 5.0, 50, 100.0, (50.0, 60.0))
-    assert (
-        other.printed is None
-        and math.isnan(other.score)
-        and other.error == pytest.approx(0.45)
-    )
-    out = io.StringIO()
-    figures.show(one.result([*cells, other], {}).printed, file=out)
-    assert "1667.1" in out.getvalue() and "mean of 10" in out.getvalue()
-
-
-def test_the_command_line_of_figure_1(digits, capsys):
-    pytest.importorskip("matplotlib")
-    table, picture = digits / "table.json", digits / "figure.svg"
-    arguments = [
-        "--data-dir",
-        str(digits),
-        "--per-digit",
-        "2",
-        "--kept",
-        "3",
-        "--draws",
-        "2",
-        "--frequencies",
-        "4,8",
-    ]
-    with jax.debug_key_reuse(False):
-        assert (
-            one.main(
-                [
-                    *arguments,
-                    "--readings",
-                    "uncentred",
-                    "--output",
-                    str(table),
-                    "--plot",
-                    str(picture),
-                ]
-            )
-            == 0
-        )
-    assert "residuals from features" in capsys.readouterr().out
-    document = json.loads(table.read_text())
-    assert document["where"] == "Figure 1" and len(document["rows"]) == 6
-    assert all(
-        row["printed"] is None and len(row["values"]) == 2 for row in document["rows"]
-    )
-    assert (
-        picture.read_text().lstrip().startswith("<?xml")
-        and "dc:date" not in picture.read_text()
-    )
+    comparison = one.compare(rows)
+    scores = [row["score"] * math.sqrt(2) for row in comparison]
+    np.testing.assert_allclose(scores[:5], [-1, 1, -1, 0, -2], atol=1e-9)
+    chances = one.probabilities(comparison, draws=2)
+    totals = [3.5 / 1.5, 3.5 / 0.6, 14 / 1.5, 14 / 0.6]
+    assert [row["averaged"] for row in chances] == [1, 10, 1, 10]
+    for row, total in zip(chances, totals, strict=True):
+        assert row["p"] == pytest.approx(stats.chi2.sf(total, 5))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--draws", "1"], "2 draws"),
-        (["--kept", "20", "--frequencies", "10"], "--kept must be below"),
-        (["--per-digit", "6"], "needs 6 rows"),
-        (["--readings", "squared"], "unknown reading"),
-        (["--data-dir", "absent"], "cannot be read"),
-    ],
+    ("count", "message"), [(4, "got 4"), (0, "got 0"), ([1, 2], "a number of rows")]
 )
-def test_bad_usage_of_figure_1_is_one_line_and_status_two(
-    arguments, message, digits, capsys
+def test_a_number_of_training_rows_that_does_not_fit_is_refused(
+    count, message, tmp_path
 ):
-    assert one.main(["--data-dir", str(digits), "--per-digit", "2", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and message in error
-
-
-def test_a_file_of_another_shape_is_refused(tmp_path):
     path = tmp_path / "usps.npz"
-    np.savez(path, X=np.zeros((3, 2)), y=np.zeros(2), n_train=3)
-    with pytest.raises(UsageError, match="must be finite points"):
+    np.savez(path, X=np.zeros((3, 2)), y=np.zeros(3, int), n_train=count)
+    with pytest.raises(DataError, match=message):
         one.read(path)
+    np.savez(path, X=np.zeros((3, 2)), y=np.arange(3), n_train=2)
+    X, y = one.read(path)
+    assert X.shape == (2, 2) and y.tolist() == [0, 1]
 
 
 @pytest.mark.slow
@@ -181,12 +119,14 @@ def test_a_file_of_another_shape_is_refused(tmp_path):
 )
 def test_the_printed_baselines_come_from_the_training_digits():
     X, y = one.read(USPS)
-    points = jnp.asarray(X[one.first_rows(y)], np.float32)
+    points = jnp.asarray(X[one.first_rows(y, 200)], np.float32)
     for lengthscale, printed in one.BASELINES.items():
         assert abs(one.exact_residual(points, lengthscale) - printed) < 0.2
     assert abs(one.exact_residual(points, 16.0, centred=True) - one.BASELINES[16.0]) > 2
     for t in (50, 100):
-        values = np.array(one.residuals(points, 4.0, t, draws=8))
+        values = np.array(
+            one.residuals(points, 4.0, t, components=40, centred=False, draws=8, seed=0)
+        )
         assert abs(
             one.PRINTED[4.0][one.FREQUENCIES.index(t)] - values.mean()
         ) < 4 * values.std(ddof=1)
@@ -224,46 +164,29 @@ def test_the_standard_deviation_is_that_of_many_draws():
 
 
 def test_slopes_and_decades():
-    largest = {(2, t): np.full(3, 5 / t**0.5) for t in (10, 20, 40)}
-    assert two.slope(largest, 2) == (pytest.approx(-0.5), pytest.approx(0, abs=1e-9))
-    assert math.isnan(two.slope({(2, 10): np.ones(4)}, 2)[0])
-    rng = np.random.default_rng(0)
-    noisy = {(2, t): rng.uniform(1, 2, 4) / t for t in (10, 20, 40)}
-    line = stats.linregress(
-        np.repeat(np.log([10, 20, 40]), 4), np.log(np.concatenate(list(noisy.values())))
-    )
-    assert two.slope(noisy, 2) == (
-        pytest.approx(line.slope),
-        pytest.approx(line.stderr),
-    )
-    rows = two.by_decade(np.full(16, 0.1), 100)
-    assert [row[0] for row in rows] == [10.0**p for p in range(-4, 4)]
-    assert all(row[1] == pytest.approx(0.1) for row in rows)
-    assert rows[0][2] == pytest.approx(200**-0.5, rel=1e-5) and rows[-1][
-        2
-    ] == pytest.approx(800**-0.5)
+    def largest(values):
+        rows = zip((10, 20, 40), values, strict=True)
+        return [{"dim": 2, "frequencies": t, "values": v} for t, v in rows]
 
+    exact = two.slope(largest([[5 / t**0.5] * 3 for t in (10, 20, 40)]), 2)
+    assert exact["slope"] == pytest.approx(-0.5)
+    assert exact["error"] == pytest.approx(0, abs=1e-7)
+    values = np.random.default_rng(0).uniform(1, 2, (3, 4)) / [[10], [20], [40]]
+    noisy = two.slope([*largest(values), {"dim": 3}], 2)
+    sizes = np.repeat(np.log([10, 20, 40]), 4)
+    logs = np.log(values.ravel())
+    design = np.stack([sizes, np.ones(12)], axis=1)
+    (slope, _), squares, *_ = np.linalg.lstsq(design, logs, rcond=None)
+    error = np.sqrt(squares[0] / 10 * np.linalg.inv(design.T @ design)[0, 0])
+    assert noisy["slope"] == pytest.approx(slope)
+    assert noisy["error"] == pytest.approx(error)
 
-def test_the_command_line_of_figure_2(tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    table, picture = tmp_path / "table.json", tmp_path / "figure.svg"
-    arguments = [
-        "--frequencies",
-        "8,16",
-        "--dims",
-        "2",
-        "--pairs",
-        "16",
-        "--replicates",
-        "2",
-    ]
-    with jax.debug_key_reuse(False):
-        assert (
-            two.main([*arguments, "--output", str(table), "--plot", str(picture)]) == 0
-        )
-    assert "eps_max" in capsys.readouterr().out
-    document = json.loads(table.read_text())
-    assert len(document["left"]) == 2 and [
-        row["frequencies"] for row in document["right"]
-    ] == [100, 1000]
-    assert "dc:date" not in picture.read_text()
+    r = two.distances(16)
+    # The errors of a decade are its number. The last distance is in no decade.
+    errors = np.floor(np.log10(r) + 1e-12)
+    errors[-1] = 1e9
+    rows = two.by_decade({"frequencies": 100, "distances": r, "errors": errors})
+    np.testing.assert_allclose([row["start"] for row in rows], 10.0 ** np.arange(-4, 4))
+    np.testing.assert_allclose([row["rms"] for row in rows], abs(np.arange(-4, 4)))
+    assert rows[0]["theory"] == pytest.approx(200**-0.5, rel=1e-5)
+    assert rows[-1]["theory"] == pytest.approx(800**-0.5)

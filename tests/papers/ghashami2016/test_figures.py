@@ -1,6 +1,4 @@
-"""Figures 1 to 4 of ghashami2016: every part against an independent computation on small sizes; the command line."""
-
-from functools import partial
+"""Figures 1 to 4 of ghashami2016: every part against an independent computation on small sizes."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +9,7 @@ from jaxkern import features, metrics
 from jaxkern.kernels import Gaussian
 from proofs_check.papers.ghashami2016 import figures as module
 from proofs_check.papers.ghashami2016.algorithm1 import algorithm_1
-from proofs_check.papers.ghashami2016.figures import Row, errors, gram_matrix, read
+from proofs_check.papers.ghashami2016.figures import SOURCES, errors, gram_matrix, read
 
 
 @pytest.fixture
@@ -64,59 +62,33 @@ def test_sketches_are_algorithm_1_with_a_last_decomposition(rng):
 @pytest.mark.slow
 def test_rows_of_all_methods(points):
     with jax.debug_key_reuse(False):
-        rows = module.figure(
-            points, points[:5], Gaussian(1.0), sizes=(6, 12), rows=(2, 8)
+        rows = module.curves(
+            points, points[:5], Gaussian(1.0), sizes=(6, 12), lines=(2, 8), seed=0
         )
-    names = [row.method for row in rows if row.size == 12]
+    names = [row["method"] for row in rows if row["size"] == 12]
     assert names[:2] == ["RNCA", "Nystrom"] and len(names) == 7 and len(rows) == 7 + 5
-    found = {(row.method, row.size): row for row in rows}
-    assert (
-        found["SKPCA, l=8", 12].space == 12 * 3 + 12 * 8
-        and found["RNCA", 12].space == 12 * 3 + 12 * 12
-    )
+    found = {(row["method"], row["size"]): row for row in rows}
+    assert found["SKPCA, l=8", 12]["space"] == 12 * 3 + 12 * 8
+    assert found["RNCA", 12]["space"] == 12 * 3 + 12 * 12
     # More rows than features: nothing is lost, so the sketch is RNCA; 50 directions are all 12.
-    assert found["RNCA, 50 directions", 12].spectral == pytest.approx(
-        found["RNCA", 12].spectral, rel=1e-3
-    )
+    spectral = found["RNCA, 50 directions", 12]["spectral"]
+    assert spectral == pytest.approx(found["RNCA", 12]["spectral"], rel=1e-3)
     for row in rows:
-        assert (
-            0 < row.frobenius * 41 <= row.spectral * (41**0.5)
-            and row.train > 0
-            and row.test > 0
-        )
+        assert 0 < row["frobenius"] * 41 <= row["spectral"] * 41**0.5
+        assert row["train"] > 0 and row["test"] > 0
 
 
 def test_data_is_split_and_scaled(tmp_path, rng):
     X = rng.normal(size=(900, 2)) * [1.0, 1e4] + 7
     np.savez(tmp_path / "cpu.npz", X=X)
-    train, test = read("cpu", tmp_path, num_points=50, seed=3)
+    train, test = read(SOURCES["figure2"], tmp_path, num_points=50, seed=3)
     assert train.shape == (50, 2) and test.shape == (800, 2)
     both = np.concatenate([test, train])
     np.testing.assert_allclose(both.mean(0), 0, atol=1e-9)
     np.testing.assert_allclose(both.std(0), 1, rtol=1e-9)
-    train, test = read("noisy", tmp_path, num_points=10, seed=0)
+    train, test = read(SOURCES["figure1"], tmp_path, num_points=10, seed=0)
     assert train.shape == (10, 1000) and test.shape == (1000, 1000)
     # |SDU|^2 has the mean sum (1 - (i - 1) / d)^2 = 47.6, and the noise d / 100; 6 standard errors of 1,010 rows.
     squares = (np.concatenate([train, test]) ** 2).sum(1)
     exact = sum((1 - i / 1000) ** 2 for i in range(50)) + 10
     assert abs(squares.mean() - exact) <= 6 * squares.std() / 1010**0.5
-
-
-def test_the_figure_is_the_same_every_time(tmp_path):
-    pytest.importorskip("matplotlib")
-    names = ("RNCA", "Nystrom", "RNCA, 50 directions", "SKPCA, l=2")
-    rows = [
-        Row(name, size, 0, 0.1, 0.0, 1e-3, 0.5, 0.1, size)
-        for name in names
-        for size in (10, 20)
-    ]
-    for name in ("a.svg", "b.svg"):
-        module.FIGURES.draw(
-            tmp_path / name, partial(module.plot, rows=rows, title="Toy")
-        )
-    first = (tmp_path / "a.svg").read_text()
-    assert (
-        first == (tmp_path / "b.svg").read_text()
-        and "SKPCA, l=2" in first
-        and "dc:date" not in first
-    )
