@@ -537,15 +537,13 @@ def lost_by_rows(A, slots, place):
 @every_target(*(claim for claim, _ in ghashami2016.ROWS))
 def test_the_loss_that_is_climbed_is_that_of_the_stream(target, x64):
     """Lemma 3.2 is about what is outside of the sketch, which is less than the loss; the certificate is the loss."""
-    found, (_, slots, place, _) = (
-        places(target),
-        ghashami2016.ROWS[target.claim, target.form],
-    )
+    found = places(target)
+    stream = ghashami2016.ROWS[target.claim, target.form]
     for params, (height, *_) in zip(found.params, found.heights, strict=True):
         A = params["rows"][params["order"]]
         sides, losses = (
             both_sides(target, params),
-            np.array(lost_by_rows(A, slots, place)) / np.sum(A * A),
+            np.array(lost_by_rows(A, stream.slots, stream.number)) / np.sum(A * A),
         )
         if target.claim == "jaxkern:frequent-directions":
             sides = sides[

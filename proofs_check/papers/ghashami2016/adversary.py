@@ -1,7 +1,7 @@
 """ghashami2016: random features of few points, streams with their order, and best approximations."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,6 +26,10 @@ from proofs_check.papers.adversaries import (
     removed,
     squared_distances,
 )
+from proofs_check.papers.ghashami2016.section3_1_3 import (
+    PRINTED_PROJECTION,
+    projection_bound,
+)
 from proofs_check.papers.ghashami2016.setup import at_failure
 from proofs_check.papers.shared import bound_of
 
@@ -39,8 +43,8 @@ FORMS = ("printed", "corrected")
 
 def targets() -> tuple[Target, ...]:
     """Return the targets of this paper."""
-    shifted = partial(bounds.quadratic_form_shifted)
-    printed = partial(bounds.quadratic_form_shifted, as_printed=True)
+    shifted = bounds.quadratic_form_shifted
+    printed = partial(shifted, as_printed=True)
     return (
         _quadratic_form("ghashami2016:thm3.1-rare", "printed", printed),
         _quadratic_form("ghashami2016:thm3.1", "corrected", shifted),
@@ -167,20 +171,19 @@ class Stream(NamedTuple):
     """Which squared singular value is subtracted."""
     count: int
     """The rows of the stream."""
+    bound: Formula
 
 
 ROWS = {
-    ("ghashami2016:lem3.2", "printed"): Stream(2, 2, 2, 6),
-    ("ghashami2016:lem3.2", "corrected"): Stream(4, 4, 2, 10),
-    ("jaxkern:frequent-directions", "corrected"): Stream(2, 4, 3, 8),
-}
-LOSSES = {
-    ("ghashami2016:lem3.2", "printed"): streaming.frequent_directions_rowwise,
-    ("ghashami2016:lem3.2", "corrected"): streaming.frequent_directions,
-    (
-        "jaxkern:frequent-directions",
-        "corrected",
-    ): streaming.frequent_directions_buffered,
+    ("ghashami2016:lem3.2", "printed"): Stream(
+        2, 2, 2, 6, streaming.frequent_directions_rowwise
+    ),
+    ("ghashami2016:lem3.2", "corrected"): Stream(
+        4, 4, 2, 10, streaming.frequent_directions
+    ),
+    ("jaxkern:frequent-directions", "corrected"): Stream(
+        2, 4, 3, 8, streaming.frequent_directions_buffered
+    ),
 }
 COLUMNS = 5
 DECAY = [0.3**i for i in range(COLUMNS)]
@@ -189,18 +192,14 @@ DECAY = [0.3**i for i in range(COLUMNS)]
 def _shrinking(claim: str, form: str) -> Target:
     """What a sketch loses, in units of |A|_F^2; the statement itself is the registered one."""
     stream = ROWS[claim, form]
+    loss = _subtracted if claim.startswith("jaxkern") else _lost
     return Target(
         claim,
         form,
         f"{stream.count} rows in dimension {COLUMNS} and their order; l={stream.size}",
         start=partial(_start_rows, count=stream.count),
         project=_project_rows,
-        excess=partial(
-            _excess_shrinking,
-            stream=stream,
-            formula=LOSSES[claim, form],
-            certified=claim.startswith("jaxkern"),
-        ),
+        excess=partial(_excess_shrinking, stream=stream, loss=loss),
         recheck=partial(_recheck_shrinking, claim=claim, form=form, size=stream.size),
     )
 
@@ -218,23 +217,29 @@ def _project_rows(params: Params) -> Params:
     return {**params, "rows": between(params["rows"], size, size)}
 
 
-def _losses(A: jax.Array, stream: Stream) -> tuple[jax.Array, jax.Array]:
-    """Return |A'A - B'B|_2 and the sum of what was subtracted, if the stream ends with a shrink.
+def _shrinks(A: jax.Array, stream: Stream) -> Iterator[tuple[jax.Array, jax.Array]]:
+    """Return what each shrink takes away, if the stream ends with one, and the square that it subtracts.
 
     The buffer shrinks when it is full, to `number` - 1 rows.
     """
     C = jnp.zeros((COLUMNS, COLUMNS), A.dtype)
-    lost = C
-    subtracted = jnp.zeros((), A.dtype)
     start = 0
     for stop in range(stream.slots, stream.count + 1, stream.slots - stream.number + 1):
         C = C + matmul(A[start:stop].T, A[start:stop])
         gone, delta = removed(C, stream.number)
         C = C - gone
-        lost = lost + gone
-        subtracted = subtracted + delta
         start = stop
-    return eigvalsh(lost)[0], subtracted
+        yield gone, delta
+
+
+def _lost(A: jax.Array, stream: Stream) -> jax.Array:
+    """Return |A'A - B'B|_2."""
+    return eigvalsh(sum(gone for gone, _ in _shrinks(A, stream)))[0]
+
+
+def _subtracted(A: jax.Array, stream: Stream) -> jax.Array:
+    """Return the sum of what was subtracted, which certifies the loss."""
+    return sum(delta for _, delta in _shrinks(A, stream))
 
 
 def _excess_shrinking(
@@ -242,8 +247,7 @@ def _excess_shrinking(
     key: jax.Array,
     *,
     stream: Stream,
-    formula: Formula,
-    certified: bool,
+    loss: Callable[[jax.Array, Stream], jax.Array],
 ) -> jax.Array:
     """The logarithm of the loss, or of its certificate, over the smallest bound, all over |A|_F^2.
 
@@ -252,13 +256,13 @@ def _excess_shrinking(
     del key
     A = params["rows"][params["order"]]
     total = jnp.sum(A * A)
-    loss = _losses(A, stream)[1 if certified else 0]
+    left = jnp.maximum(loss(A, stream), 0) / total
     squares = jnp.maximum(eigvalsh(matmul(A.T, A)), 0)
     tails = jnp.flip(jnp.cumsum(jnp.flip(squares))) / total
     ranks = jnp.arange(COLUMNS).astype(A.dtype)
-    bound = formula(residual_energy=tails, sketch_size=stream.size, rank=ranks)
+    bound = stream.bound(residual_energy=tails, sketch_size=stream.size, rank=ranks)
     limit = jnp.min(jnp.where(bound.valid, bound.value, jnp.inf))
-    return jnp.log((jnp.maximum(loss, 0) / total + 1e-9) / (limit + 1e-4))
+    return jnp.log((left + 1e-9) / (limit + 1e-4))
 
 
 def _recheck_shrinking(params: Found, *, claim: str, form: str, size: int) -> Form:
@@ -271,6 +275,7 @@ SKETCH, LATE, FEATURES = 8, 4, 16
 def _late_rows(form: str) -> Target:
     """Algorithm 1 returns the W of its last decomposition: the buffer is full after l rows, and not again."""
     printed = form == "printed"
+    formula = PRINTED_PROJECTION if printed else streaming.leftover_rows
     return Target(
         "ghashami2016:lem3.3-literal",
         form,
@@ -278,7 +283,7 @@ def _late_rows(form: str) -> Target:
         f"lengthscale; l={SKETCH}",
         start=_start_late,
         project=_project_late,
-        excess=partial(_excess_late, limit=_printed_limit if printed else _late_limit),
+        excess=partial(_excess_late, formula=formula),
         recheck=partial(_recheck_late, form=form),
         enclosed=_enclosed_late if printed else None,
     )
@@ -301,21 +306,7 @@ def _project_late(params: Params) -> Params:
     return {**params, "shifts": shifts, "log_lengthscale": scale}
 
 
-def _printed_limit(squares: jax.Array) -> jax.Array:
-    n = jnp.full_like(squares[0], SKETCH + LATE)
-    return streaming.projection(num_points=n, sketch_size=SKETCH, as_printed=True).value
-
-
-def _late_limit(squares: jax.Array) -> jax.Array:
-    """Return the bound for rows with these squared lengths."""
-    return streaming.leftover_rows(
-        energy=jnp.sum(squares), sketch_size=SKETCH, row_energy=jnp.max(squares)
-    ).value
-
-
-def _excess_late(
-    params: Params, key: jax.Array, *, limit: Callable[[jax.Array], jax.Array]
-) -> jax.Array:
+def _excess_late(params: Params, key: jax.Array, *, formula: Formula) -> jax.Array:
     """|Z (I - W W')|_2^2 over the bound, minus 1, W an orthonormal basis of the first l rows of Z."""
     del key
     X = params["points"][params["order"]] / jnp.exp(params["log_lengthscale"])
@@ -327,8 +318,8 @@ def _excess_late(
     G = matmul(first, first.T) + 1e-6 * jnp.eye(SKETCH, dtype=Z.dtype)
     across = matmul(late, first.T)
     outside = matmul(late, late.T) - matmul(across, jnp.linalg.solve(G, across.T))
-    right = limit(jnp.sum(Z * Z, axis=1)) + 1e-9
-    return eigvalsh((outside + outside.T) / 2)[0] / right - 1
+    right = projection_bound(formula, jnp.sum(Z * Z, axis=1), SKETCH)
+    return eigvalsh((outside + outside.T) / 2)[0] / (right.value + 1e-9) - 1
 
 
 def _recheck_late(params: Found, *, form: str) -> Form:
@@ -354,9 +345,8 @@ def _enclosed_late(params: Found) -> tuple[Any, Any]:
     G = arb_mat((first @ first.T).tolist())
     solved = np.array(G.solve(arb_mat(across.T.tolist())).tolist(), dtype=object)
     outside = late @ late.T - across @ solved
-    right = enclosures.bound(
-        streaming.projection, num_points=len(Z), sketch_size=SKETCH, as_printed=True
-    )
+    sizes = {"num_points": len(Z), "sketch_size": SKETCH}
+    right = enclosures.bound(PRINTED_PROJECTION, **sizes)
     return enclosures.eigenvalues(outside)[-1], right.value
 
 

@@ -18,8 +18,9 @@ from proofs_check.engine.enclosures import (
     equal,
 )
 from proofs_check.papers.ghashami2016 import algorithm1
-from proofs_check.papers.ghashami2016.section1_2 import costs_in_table, costs_in_text
+from proofs_check.papers.ghashami2016.section1_2 import costs
 from proofs_check.papers.ghashami2016.section3_1_1 import coins_beyond
+from proofs_check.papers.ghashami2016.section3_1_3 import PRINTED_PROJECTION
 from proofs_check.papers.shared import everywhere
 
 
@@ -69,8 +70,7 @@ def slope(theta: Any) -> Any:
 def _test_time_of_table() -> tuple[Ball, Ball]:
     """Return the test time of SKPCA in Section 2, with d + 1 / eps, and in Table 1, with d + k."""
     sizes = {"n": ball(7373), "d": ball(21), "eps": ball(Q(1, 20)), "k": ball(3)}
-    name = "SKPCA, test"
-    return costs_in_text(**sizes)[name], costs_in_table(**sizes)[name]
+    return costs(**sizes)["SKPCA, test"]
 
 
 def _centred_coins_tail(t: Ball, n: Ball, d: Ball, q: Ball) -> Ball:
@@ -126,9 +126,7 @@ def _lost(directions: Iterable[int]) -> Enclosed:
     n = counts.total()
     W = returned(directions, 8)
     lost = 2 * max(count for i, count in counts.items() if i not in W)
-    right = partial(
-        bound, streaming.projection, num_points=n, sketch_size=8, as_printed=True
-    )
+    right = partial(bound, PRINTED_PROJECTION, num_points=n, sketch_size=8)
     return at_most(lambda: (lost, right().value), f"l=8, n={n}")
 
 

@@ -8,7 +8,7 @@ from jaxkern.bounds import Bound, streaming
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Form, Tail
 from proofs_check.papers.ghashami2016 import clouds, trials
-from proofs_check.papers.ghashami2016.setup import Inputs, at_failure
+from proofs_check.papers.ghashami2016.setup import Inputs
 from proofs_check.papers.shared import bound_of
 
 SOURCE = "ghashami2016, Section 3"
@@ -35,21 +35,17 @@ def frobenius_stream(inputs: Inputs) -> Check:
     bound = bound_of(_cut_to_rank)
     sizes = {"rows": 64, "shrink_at": 32, "rank": 1}
     data = cloud.with_tail(1, spectral=False)
-    settings = []
-    for delta in inputs.deltas:
-        numbers = {"eps": 0.12, "delta": delta, "seen": float(cloud.num_points)}
-        unsized = cloud.setting("", numbers, sizes)
-        m = math.ceil(at_failure(bound, unsized, "size", math.log(delta)))
-        label = f"l=64, m={m}, delta={delta:g}, k=1"
-        setting = cloud.setting(label, numbers, {"size": m, **sizes})
-        settings.append(replace(setting, data=data))
+    settings = tuple(
+        replace(setting, name=f"{setting.name}, k=1", data=data)
+        for setting in inputs.sized(bound, cloud, 0.12, sizes)
+    )
     tail = Tail(trials.stream_rank_excess, bound)
     shape = bound_of(_order)
     calibrated = Calibrated(trials.stream_rank_excess, shape, 0.0, 4 * math.sqrt(5))
     first = {"seen": 12.0}
     dropped = controls.changed(settings[:1], "the first cluster seen", numbers=first)
     return Check(
-        printed=Form(calibrated, tuple(settings)),
-        corrected=Form(tail, tuple(settings)),
+        printed=Form(calibrated, settings),
+        corrected=Form(tail, settings),
         controls=(Control("the last rows dropped", tail, dropped, "rows dropped"),),
     )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,10 +27,11 @@ from proofs_check.claim import (
     sample,
 )
 from proofs_check.papers.ghashami2016 import algorithm1, trials
-from proofs_check.papers.ghashami2016.setup import Inputs, at_failure
-from proofs_check.papers.shared import always, bound_of, op_norm, real
+from proofs_check.papers.ghashami2016.setup import Inputs
+from proofs_check.papers.shared import always, arguments_of, bound_of, op_norm, real
 
 FEATURES = 24
+PRINTED_PROJECTION = partial(streaming.projection, as_printed=True)
 
 Pairs = list[tuple[float, Bound]]
 
@@ -283,37 +285,31 @@ def lem3_2_proof() -> Check:
     )
 
 
-def _with_last_rows(Z: np.ndarray, size: int) -> Bound:
-    """Return the bound on |Ghat - Gtilde|_2 / n for Algorithm 1 with a decomposition after the last row."""
-    return streaming.projection(num_points=1, sketch_size=size)
-
-
-def _as_printed(Z: np.ndarray, size: int) -> Bound:
-    return streaming.projection(num_points=1, sketch_size=size, as_printed=True)
-
-
-def _with_leftover(Z: np.ndarray, size: int) -> Bound:
-    """Return the bound on |Ghat - Gtilde|_2 / n for Algorithm 1 to the letter."""
-    squares = np.sum(Z**2, axis=1) / len(Z)
-    return streaming.leftover_rows(
-        energy=float(np.sum(squares)),
-        sketch_size=size,
-        row_energy=float(np.max(squares)),
-    )
+def projection_bound(formula: Callable[..., Bound], squares: Any, size: int) -> Bound:
+    """Return a bound on |Ghat - Gtilde|_2, of the arguments that it requires, for rows with these squared lengths."""
+    known = {
+        "num_points": len(squares),
+        "sketch_size": size,
+        "energy": squares.sum(),
+        "row_energy": squares.max(),
+    }
+    return formula(**{name: known[name] for name in arguments_of(formula)})
 
 
 def _projection(
     key: jax.Array,
     data: Any,
     l: int,  # noqa: E741, the paper's letter
-    bound: Callable[[np.ndarray, int], Bound] = _with_last_rows,
+    formula: Callable[..., Bound] = streaming.projection,
     last: bool = True,
     most: int | None = None,
 ) -> Pairs:
     """Compare |Ghat - Gtilde|_2 / n, W from Algorithm 1 on the first `most` rows, with a bound on it."""
     Z = _stream(key, data)
     _, W = algorithm1.algorithm_1(Z[:most], l, last=last)
-    return [(algorithm1.lost(Z, W) / len(Z), bound(Z, l))]
+    right = projection_bound(formula, np.sum(Z**2, axis=1), l)
+    n = len(Z)
+    return [(algorithm1.lost(Z, W) / n, replace(right, value=right.value / n))]
 
 
 def _chosen(name: str, signs: np.ndarray, size: int) -> Setting:
@@ -339,8 +335,9 @@ def lem3_3(inputs: Inputs) -> Check:
     settings = (*attained, late, *_feature_streams(inputs, 16))
     literal = Inequality(partial(_projection, last=False))
     name = "without the last decomposition"
+    printed = partial(_projection, formula=PRINTED_PROJECTION)
     return Check(
-        printed=Form(Inequality(partial(_projection, bound=_as_printed)), attained),
+        printed=Form(Inequality(printed), attained),
         corrected=Form(Inequality(_projection), settings),
         controls=(Control(name, literal, (late,), "rows dropped"),),
     )
@@ -351,13 +348,14 @@ def lem3_3_literal(inputs: Inputs) -> Check:
     signs = algorithm1.then_one_direction(8, 200)
     long = _chosen("one direction late, n=208", signs, 8)
     literal = partial(_projection, last=False)
-    corrected = partial(literal, bound=_with_leftover)
+    printed = partial(literal, formula=PRINTED_PROJECTION)
+    corrected = partial(literal, formula=streaming.leftover_rows)
     # l rows make the first decomposition.
     first = Inequality(partial(corrected, most=8))
     settings = (*late, long, *_feature_streams(inputs, 16))
     name = "the W of the first decomposition"
     return Check(
-        printed=Form(Inequality(partial(literal, bound=_as_printed)), late),
+        printed=Form(Inequality(printed), late),
         corrected=Form(Inequality(corrected), settings),
         controls=(Control(name, first, (long,), "rows dropped"),),
     )
@@ -411,21 +409,14 @@ def _share_of_features(*, n: float, delta: float, size: float) -> Bound:
 def thm3_2(inputs: Inputs) -> Check:
     names = {"num_features": "size", "num_points": "n", "sketch_size": "rows"}
     bound = bound_of(streaming.streaming_gram, **names)
-    cloud = inputs.stream
     sizes = {"rows": 20, "paired": 0, "shrink_at": 10}
-    settings = []
-    for delta in inputs.deltas:
-        numbers = {"eps": 0.2, "delta": delta, "seen": cloud.num_points}
-        unsized = cloud.setting("", numbers, sizes)
-        m = math.ceil(at_failure(bound, unsized, "size", math.log(delta)))
-        label = f"l=20, m={m}, delta={delta:g}"
-        settings.append(cloud.setting(label, numbers, {"size": m, **sizes}))
+    settings = inputs.sized(bound, inputs.stream, 0.2, sizes)
     corrected = Tail(trials.stream_error, bound)
     shape = bound_of(_share_of_features)
     calibrated = Calibrated(trials.stream_excess, shape, 0.0, 4.5)
     return Check(
-        printed=Form(calibrated, tuple(settings)),
-        corrected=Form(corrected, tuple(settings)),
+        printed=Form(calibrated, settings),
+        corrected=Form(corrected, settings),
         controls=(_last_half_dropped(corrected, settings[0]),),
     )
 

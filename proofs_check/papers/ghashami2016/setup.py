@@ -68,6 +68,19 @@ class Inputs(shared.Inputs):
                 settings.append(setting)
         return tuple(settings)
 
+    def sized(
+        self, bound: OfSetting, cloud: Cloud, eps: float, sizes: Mapping[str, int]
+    ) -> tuple[Setting, ...]:
+        """Return settings of a stream with as many features m as make the bound fail with probability delta at eps."""
+        settings = []
+        for delta in self.deltas:
+            numbers = {"eps": eps, "delta": delta, "seen": float(cloud.num_points)}
+            unsized = cloud.setting("", numbers, sizes)
+            m = math.ceil(at_failure(bound, unsized, "size", math.log(delta)))
+            label = f"l={sizes['rows']}, m={m}, delta={delta:g}"
+            settings.append(cloud.setting(label, numbers, {"size": m, **sizes}))
+        return tuple(settings)
+
 
 def at_failure(
     bound: OfSetting, setting: Setting, unknown: str, log_failure: float
