@@ -1,18 +1,20 @@
 """ghashami2016: random features of few points, streams with their order, and best approximations."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from scipy import stats
 
-from jaxkern import features, kernels
+from jaxkern import kernels
 from jaxkern.bounds import Bound, streaming
 from jaxkern.bounds import fourier as bounds
+from jaxkern.gram import gram
 from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Form, Setting, Tail
 from proofs_check.engine import enclosures
@@ -26,6 +28,7 @@ from proofs_check.papers.adversaries import (
     removed,
     squared_distances,
 )
+from proofs_check.papers.ghashami2016 import trials
 from proofs_check.papers.ghashami2016.section3_1_3 import (
     PRINTED_PROJECTION,
     projection_bound,
@@ -33,7 +36,7 @@ from proofs_check.papers.ghashami2016.section3_1_3 import (
 from proofs_check.papers.ghashami2016.setup import at_failure
 from proofs_check.papers.shared import bound_of
 
-Params = Mapping[str, jax.Array]
+Params = Mapping[str, Array]
 Found = Mapping[str, np.ndarray]
 Formula = Callable[..., Bound]
 
@@ -72,7 +75,9 @@ def _quadratic_form(claim: str, form: str, formula: Formula) -> Target:
     at_eps = Setting("", numbers={"eps": EPS})
     least = at_failure(bound_of(formula), at_eps, "num_features", math.log(DELTA))
     size = math.ceil(least)
+    shapes = {"size": size, "paired": int(paired)}
     kind = "pairs" if paired else "shifted features"
+    fourth = 1.0 if paired else 1.5
     return Target(
         claim,
         form,
@@ -80,15 +85,13 @@ def _quadratic_form(claim: str, form: str, formula: Formula) -> Target:
         f"{size} {kind}, eps={EPS:g}, delta={DELTA:g}",
         start=_start_form,
         project=_project_form,
-        excess=partial(
-            _excess_form, formula=formula, size=size, fourth=1.0 if paired else 1.5
-        ),
-        recheck=partial(_recheck_form, formula=formula, size=size, paired=int(paired)),
+        excess=partial(_excess_form, formula=formula, size=size, fourth=fourth),
+        recheck=partial(_recheck_form, formula=formula, shapes=shapes),
         trials=TRIALS,
     )
 
 
-def _start_form(key: jax.Array) -> Params:
+def _start_form(key: Array) -> Params:
     key_points, key_weights, key_scale = jax.random.split(key, 3)
     return {
         "points": 2 * jax.random.normal(key_points, (POINTS, DIM)),
@@ -103,7 +106,7 @@ def _project_form(params: Params) -> Params:
     return {**params, "weights": weights, "log_lengthscale": scale}
 
 
-def _variance_of_term(params: Params, fourth: float) -> jax.Array:
+def _variance_of_term(params: Params, fourth: float) -> Array:
     """Return the variance of the quadratic form of one pair or shifted feature, over n^2.
 
     With s(w) = sum_i x_i exp(i <w, a_i>) a pair contributes |s|^2 and a shifted feature (1 + cos 2 b) |s|^2 in law,
@@ -120,8 +123,8 @@ def _variance_of_term(params: Params, fourth: float) -> jax.Array:
 
 
 def _excess_form(
-    params: Params, key: jax.Array, *, formula: Formula, size: int, fourth: float
-) -> jax.Array:
+    params: Params, key: Array, *, formula: Formula, size: int, fourth: float
+) -> Array:
     """The standard deviation, over that of a normal error that exceeds the bound with probability delta, minus 1."""
     del key
     deviation = jnp.sqrt(_variance_of_term(params, fourth) / size)
@@ -129,35 +132,22 @@ def _excess_form(
     return deviation * float(stats.norm.isf(DELTA / 2)) / bound.value - 1
 
 
-def _recheck_form(params: Found, *, formula: Formula, size: int, paired: int) -> Form:
+def _recheck_form(params: Found, *, formula: Formula, shapes: dict[str, int]) -> Form:
     """The statement at these points, sampled with the library's features."""
     real = jnp.result_type(float)
     weights = params["weights"] / np.linalg.norm(params["weights"])
+    points = jnp.asarray(params["points"], real)
+    log_lengthscale = jnp.asarray(params["log_lengthscale"], real)
+    kernel = kernels.Gaussian(jnp.exp(log_lengthscale))
     population = {
-        "points": jnp.asarray(params["points"], real),
+        "kernel": kernel,
+        "points": points,
+        "gram": gram(kernel, points),
         "weights": jnp.asarray(weights, real),
-        "lengthscale": jnp.exp(jnp.asarray(params["log_lengthscale"], real)),
     }
-    shapes = {"size": size, "paired": paired}
-    setting = Setting(FOUND, population, {"eps": EPS}, shapes)
+    setting = Setting(FOUND, population, {"eps": EPS, "scale": 1}, shapes)
     bound = bound_of(formula, num_features="size")
-    return Form(Tail(_form_error, bound), (setting,))
-
-
-def _form_error(
-    key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int
-) -> jax.Array:
-    """|x'(G - Z Z') x| / n."""
-    del numbers
-    points = population["points"]
-    x = population["weights"]
-    n, dim = points.shape
-    kernel = kernels.Gaussian(population["lengthscale"])
-    make = features.paired_fourier if paired else features.shifted_fourier
-    phi = make(key, kernel, dim, num_frequencies=size, dtype=points.dtype)
-    G = gaussian(squared_distances(points, points) / kernel.lengthscale**2)
-    exact = jnp.sum(x[:, None] * x[None, :] * G)
-    return jnp.abs(exact - jnp.sum(matmul(x, phi(points)) ** 2)) / n
+    return Form(Tail(trials.weighted_form_error, bound), (setting,))
 
 
 class Stream(NamedTuple):
@@ -169,7 +159,7 @@ class Stream(NamedTuple):
     """The rows of the buffer."""
     number: int
     """Which squared singular value is subtracted."""
-    count: int
+    length: int
     """The rows of the stream."""
     bound: Formula
 
@@ -196,15 +186,15 @@ def _shrinking(claim: str, form: str) -> Target:
     return Target(
         claim,
         form,
-        f"{stream.count} rows in dimension {COLUMNS} and their order; l={stream.size}",
-        start=partial(_start_rows, count=stream.count),
+        f"{stream.length} rows in dimension {COLUMNS} and their order; l={stream.size}",
+        start=partial(_start_rows, count=stream.length),
         project=_project_rows,
         excess=partial(_excess_shrinking, stream=stream, loss=loss),
         recheck=partial(_recheck_shrinking, claim=claim, form=form, size=stream.size),
     )
 
 
-def _start_rows(key: jax.Array, *, count: int) -> Params:
+def _start_rows(key: Array, *, count: int) -> Params:
     key_rows, key_order = jax.random.split(key)
     # Singular values that fall: rows that are all alike would nearly be a worst case.
     rows = jax.random.normal(key_rows, (count, COLUMNS)) * jnp.asarray(DECAY)[None, :]
@@ -217,38 +207,46 @@ def _project_rows(params: Params) -> Params:
     return {**params, "rows": between(params["rows"], size, size)}
 
 
-def _shrinks(A: jax.Array, stream: Stream) -> Iterator[tuple[jax.Array, jax.Array]]:
-    """Return what each shrink takes away, if the stream ends with one, and the square that it subtracts.
+def _shrinks(A: Array, stream: Stream) -> tuple[list[Array], list[Array]]:
+    """Return what each shrink takes away, if the stream ends with one, and the squares that they subtract.
 
     The buffer shrinks when it is full, to `number` - 1 rows.
     """
     C = jnp.zeros((COLUMNS, COLUMNS), A.dtype)
+    taken_away = []
+    squares = []
     start = 0
-    for stop in range(stream.slots, stream.count + 1, stream.slots - stream.number + 1):
+    for stop in range(
+        stream.slots, stream.length + 1, stream.slots - stream.number + 1
+    ):
         C = C + matmul(A[start:stop].T, A[start:stop])
-        gone, delta = removed(C, stream.number)
+        gone, square = removed(C, stream.number)
         C = C - gone
         start = stop
-        yield gone, delta
+        taken_away.append(gone)
+        squares.append(square)
+    return taken_away, squares
 
 
-def _lost(A: jax.Array, stream: Stream) -> jax.Array:
+def _lost(A: Array, stream: Stream) -> Array:
     """Return |A'A - B'B|_2."""
-    return eigvalsh(sum(gone for gone, _ in _shrinks(A, stream)))[0]
+    taken_away, _ = _shrinks(A, stream)
+    return eigvalsh(jnp.sum(jnp.stack(taken_away), axis=0))[0]
 
 
-def _subtracted(A: jax.Array, stream: Stream) -> jax.Array:
+def _subtracted(A: Array, stream: Stream) -> Array:
     """Return the sum of what was subtracted, which certifies the loss."""
-    return sum(delta for _, delta in _shrinks(A, stream))
+    _, squares = _shrinks(A, stream)
+    return jnp.sum(jnp.stack(squares))
 
 
 def _excess_shrinking(
     params: Params,
-    key: jax.Array,
+    key: Array,
     *,
     stream: Stream,
-    loss: Callable[[jax.Array, Stream], jax.Array],
-) -> jax.Array:
+    loss: Callable[[Array, Stream], Array],
+) -> Array:
     """The logarithm of the loss, or of its certificate, over the smallest bound, all over |A|_F^2.
 
     Where A is nearly of rank k both are small, and say little: 1e-4 is added to the bound.
@@ -289,7 +287,7 @@ def _late_rows(form: str) -> Target:
     )
 
 
-def _start_late(key: jax.Array) -> Params:
+def _start_late(key: Array) -> Params:
     keys = jax.random.split(key, 5)
     return {
         "points": jax.random.normal(keys[0], (SKETCH + LATE, DIM)),
@@ -306,12 +304,10 @@ def _project_late(params: Params) -> Params:
     return {**params, "shifts": shifts, "log_lengthscale": scale}
 
 
-def _excess_late(params: Params, key: jax.Array, *, formula: Formula) -> jax.Array:
+def _excess_late(params: Params, key: Array, *, formula: Formula) -> Array:
     """|Z (I - W W')|_2^2 over the bound, minus 1, W an orthonormal basis of the first l rows of Z."""
     del key
-    X = params["points"][params["order"]] / jnp.exp(params["log_lengthscale"])
-    phases = matmul(X, params["frequencies"].T) + params["shifts"][None, :]
-    Z = math.sqrt(2 / FEATURES) * jnp.cos(phases)
+    Z = _features(params, jnp)
     first = Z[:SKETCH]
     late = Z[SKETCH:]
     # Rows that are all alike leave G singular.
@@ -327,11 +323,11 @@ def _recheck_late(params: Found, *, form: str) -> Form:
     return registered_at("ghashami2016:lem3.3-literal", form, rows, l=SKETCH)
 
 
-def _features(params: Found) -> Any:
-    """Return the features of the points in their order, of floats or balls."""
-    X = params["points"][params["order"]] / np.exp(params["log_lengthscale"])
-    cosines = np.cos(X @ params["frequencies"].T + params["shifts"])
-    return cosines / math.sqrt(FEATURES / 2)
+def _features(params: Any, xp: Any = np) -> Any:
+    """Return the features of the points in their order, of arrays of floats, of balls, or of JAX with xp = jnp."""
+    X = params["points"][params["order"]] / xp.exp(params["log_lengthscale"])
+    phases = X @ params["frequencies"].T + params["shifts"][None, :]
+    return xp.cos(phases) / math.sqrt(FEATURES / 2)
 
 
 def _enclosed_late(params: Found) -> tuple[Any, Any]:
@@ -367,7 +363,7 @@ def _best_rank(form: str) -> Target:
     )
 
 
-def _start_best_rank(key: jax.Array) -> Params:
+def _start_best_rank(key: Array) -> Params:
     key_points, key_values = jax.random.split(key)
     return {
         "points": jax.random.normal(key_points, (ORDER, ORDER)),
@@ -383,7 +379,7 @@ def _project_best_rank(params: Params) -> Params:
     return {"points": between(params["points"], 0.5, 2.0), "values": values}
 
 
-def _excess_best_rank(params: Params, key: jax.Array, *, formula: Formula) -> jax.Array:
+def _excess_best_rank(params: Params, key: Array, *, formula: Formula) -> Array:
     """The left side minus the bound, over |G - G'|_2."""
     del key
     F = params["points"]

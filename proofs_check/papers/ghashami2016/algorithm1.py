@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import Array
 from scipy import linalg
 
 from jaxkern import features, kernels
@@ -66,7 +67,7 @@ def lost_in_lemma_3_2(A: np.ndarray, B: np.ndarray) -> float:
     return op_norm(N.T @ A) ** 2 if N.size else 0.0
 
 
-def feature_rows(key: jax.Array, data: Mapping[str, Any], size: int) -> np.ndarray:
+def feature_rows(key: Array, data: Mapping[str, Any], size: int) -> np.ndarray:
     """Return Z (n, size) of the library's shifted features of points, in float64."""
     return np.asarray(draw(key, data, size, 0)(data["points"]), np.float64)
 

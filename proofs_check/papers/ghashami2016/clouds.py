@@ -15,6 +15,7 @@ from proofs_check.claim import Setting
 from proofs_check.papers.populations import Population
 
 MOST_POINTS = 128
+NONE: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,10 @@ class Cloud:
         return {**self.data, "tail": jnp.asarray(tail, self.data["gram"].dtype)}
 
     def setting(
-        self, label: str, numbers: Mapping[str, float], shapes: Mapping[str, int]
+        self,
+        label: str,
+        numbers: Mapping[str, float] = NONE,
+        shapes: Mapping[str, int] = NONE,
     ) -> Setting:
         """Return a setting on these points; its numbers have their number, n."""
         name = f"{self.name}, n={self.num_points}, {label}"

@@ -26,7 +26,7 @@ from proofs_check.claim import (
     Tail,
 )
 from proofs_check.papers.ghashami2016 import algorithm1, clouds, trials
-from proofs_check.papers.ghashami2016.setup import Inputs, badly_scaled
+from proofs_check.papers.ghashami2016.setup import Inputs, badly_scaled, judged
 from proofs_check.papers.shared import Grids, always, bound_of, op_norm
 
 Pairs = list[tuple[float, Bound]]
@@ -46,16 +46,13 @@ def frequent_directions() -> Check:
         twice = algorithm1.pairs_of_rows(size)
         streams.append(algorithm1.stream("orthonormal rows twice", twice, size))
         streams.append(algorithm1.stream("decaying", algorithm1.decaying(), size))
-    settings = tuple(
+    settings = [
         replace(setting, name=f"{setting.name}, eps={2 / setting.shapes['l']:g}")
         for setting in streams
-    )
-    largest = Inequality(partial(_sketch_error, shrink_at=1))
-    name = "the largest one subtracted"
-    return Check(
-        printed=Form(Inequality(_sketch_error), settings),
-        controls=(Control(name, largest, settings, "wrong operator"),),
-    )
+    ]
+    largest = partial(_sketch_error, shrink_at=1)
+    controls = {"the largest one subtracted": ("wrong operator", largest)}
+    return judged(Inequality, settings, controls, printed=_sketch_error)
 
 
 def _nystrom_at(
@@ -151,20 +148,20 @@ def nystrom_coherence(inputs: Inputs) -> Check:
     # White noise in the kernel, which keeps the eigenvectors: what landmarks miss is then of the size of the bound.
     white = 0.9
     gram = (1 - white) * cloud.data["gram"] + white * jnp.eye(cloud.num_points)
-    noisy = {"gram": gram, "tail": (1 - white) * clouds.tails(cloud, rank)[0] + white}
+    tail_of_G = (1 - white) * clouds.tails(cloud, rank)[0] + white
+    data = {**cloud.data, "gram": gram, "tail": tail_of_G}
     settings = []
-    full_rank = []
+    full_rank: list[Setting] = []
     for delta in inputs.deltas:
         least = 2 * exact["coherence"] * rank * math.log(rank / delta)
         size = math.ceil(least / exact["eps"] ** 2)
-        setting = _nystrom_at(cloud, size, rank, True, delta)
-        data = {**setting.data, **noisy}
-        cut = {"size": size, "rank": rank}
-        full = {"size": size, "rank": size}
-        name = f"{setting.name}, full rank"
-        settings.append(Setting(setting.name, data, setting.numbers, cut))
-        full_rank.append(Setting(name, data, setting.numbers, full))
-    bound = bound_of(streaming.nystrom_coherence, num_landmarks="size", **exact)
+        at_rank = _nystrom_at(cloud, size, rank, True, delta)
+        shapes = {"size": size, "rank": rank}
+        setting = replace(at_rank, data=data, shapes=shapes)
+        settings.append(setting)
+        full_rank += controls.changed([setting], "full rank", shapes={"rank": size})
+    formula = partial(streaming.nystrom_coherence, **exact)
+    bound = bound_of(formula, num_landmarks="size")
     tail = Tail(trials.nystrom_ratio, bound)
     return Check(
         printed=Form(tail, tuple(settings)),
@@ -235,18 +232,17 @@ def _entries_in_dimension(setting: Setting) -> Bound:
 def features_entries(inputs: Inputs) -> Check:
     size = 1024
     shapes = {"size": size, "paired": 0}
-    settings = tuple(
-        cloud.setting(
-            f"m={size}, delta={delta:g}", {"delta": delta, "scale": 1}, shapes
-        )
-        for cloud in inputs.clouds
-        for delta in inputs.deltas
-    )
+    settings = []
+    for cloud in inputs.clouds:
+        for delta in inputs.deltas:
+            numbers = {"delta": delta, "scale": 1}
+            label = f"m={size}, delta={delta:g}"
+            settings.append(cloud.setting(label, numbers, shapes))
     calibrated = Calibrated(trials.entry_error, _entries_in_dimension, 0.0, 4.0)
     tail = Tail(trials.entry_error, bound_of(_all_entries))
     return Check(
-        printed=Form(calibrated, settings),
-        corrected=Form(tail, settings),
+        printed=Form(calibrated, tuple(settings)),
+        corrected=Form(tail, tuple(settings)),
         controls=badly_scaled(tail, settings[:1], size),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import Array
 
 from jaxkern import features, kernels, landmarks, rkhs
 from jaxkern.bounds import Bound, streaming
@@ -23,7 +24,7 @@ from proofs_check.claim import (
 )
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import clouds, section2, trials
-from proofs_check.papers.ghashami2016.setup import Inputs, at_failure
+from proofs_check.papers.ghashami2016.setup import Inputs, at_failure, judged
 from proofs_check.papers.shared import Grids, always, as_residual, bound_of, real
 
 SOURCE = "ghashami2016, Section 1.2"
@@ -94,7 +95,7 @@ def _gaussian_gram(points: np.ndarray) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnums=2)
-def _drawn_landmarks(key: jax.Array, X: jax.Array, replacement: bool) -> jax.Array:
+def _drawn_landmarks(key: Array, X: Array, replacement: bool) -> Array:
     """Return 32 draws of as many landmarks as there are points."""
     keys = jax.random.split(key, 32)
     size = len(X)
@@ -104,8 +105,8 @@ def _drawn_landmarks(key: jax.Array, X: jax.Array, replacement: bool) -> jax.Arr
 
 
 def _nystrom_residual(
-    key: jax.Array,
-    data: jax.Array,
+    key: Array,
+    data: Array,
     size: int,
     rank: int,
     scale: float = 1.0,
@@ -143,12 +144,12 @@ def nystrom_map(grids: Grids) -> Check:
 
 
 @partial(jax.jit, static_argnums=1)
-def _effective_rank(sigma: rkhs.Covariance, power: int) -> jax.Array:
+def _effective_rank(sigma: rkhs.Covariance, power: int) -> Array:
     return sigma.effective_rank(power)
 
 
 def _components_residual(
-    key: jax.Array, data: jax.Array, rank: int, scale: float = 1.0
+    key: Array, data: Array, rank: int, scale: float = 1.0
 ) -> np.ndarray:
     """Compare eigenvalues, the best rank-k approximation by features of X, and the effective rank with NumPy's."""
     kernel = kernels.Gaussian(2.0)
@@ -178,25 +179,23 @@ def _components_residual(
 
 def principal_components() -> Check:
     points = real(np.random.default_rng(17).standard_normal((32, 6)))
-    settings = (Setting("normal points, n=32, d=6, k=4", points, shapes={"rank": 4}),)
-    larger = Identity(partial(_components_residual, scale=1.005))
-    return Check(
-        corrected=Form(Identity(_components_residual), settings),
-        controls=(Control("features times 1.005", larger, settings, "wrong factor"),),
-    )
+    setting = Setting("normal points, n=32, d=6, k=4", points, shapes={"rank": 4})
+    larger = partial(_components_residual, scale=1.005)
+    controls = {"features times 1.005": ("wrong factor", larger)}
+    return judged(Identity, [setting], controls, corrected=_components_residual)
 
 
-def _nystrom(chosen: jax.Array) -> Any:
+def _nystrom(chosen: Array) -> Any:
     return features.nystrom(kernels.Gaussian(1.0), chosen)
 
 
-def _rnca(key: jax.Array, X: jax.Array, *, size: int, rank: int) -> Any:
+def _rnca(key: Array, X: Array, *, size: int, rank: int) -> Any:
     kernel = kernels.Gaussian(1.0)
     phi = features.shifted_fourier(key, kernel, X.shape[1], num_frequencies=size)
     return features.random_feature_pca(phi, X, num_components=rank, centered=False)
 
 
-def _fitted(fit: Callable[..., Any], queries: jax.Array, *arguments: jax.Array) -> Any:
+def _fitted(fit: Callable[..., Any], queries: Array, *arguments: Array) -> Any:
     return fit(*arguments)(queries)
 
 
@@ -223,13 +222,9 @@ def _cost_residual(
 
 def baselines(grids: Grids) -> Check:
     """Count the library's programs: the orders that Table 1 rests on."""
-    sizes = grids["sizes"]
-    linear = Identity(partial(_cost_residual, power=1))
-    name = "Nystrom without its projection"
-    return Check(
-        printed=Form(Identity(_cost_residual), sizes),
-        controls=(Control(name, linear, sizes, "wrong cost"),),
-    )
+    linear = partial(_cost_residual, power=1)
+    controls = {"Nystrom without its projection": ("wrong cost", linear)}
+    return judged(Identity, grids["sizes"], controls, printed=_cost_residual)
 
 
 def _numbers_of_features(
@@ -243,13 +238,9 @@ def _numbers_of_features(
 
 
 def fastfood(grids: Grids) -> Check:
-    sizes = grids["sizes"]
-    dense = Inequality(partial(_numbers_of_features, make=features.shifted_fourier))
-    name = "frequencies without structure"
-    return Check(
-        printed=Form(Inequality(_numbers_of_features), sizes),
-        controls=(Control(name, dense, sizes, "wrong cost"),),
-    )
+    dense = partial(_numbers_of_features, make=features.shifted_fourier)
+    controls = {"frequencies without structure": ("wrong cost", dense)}
+    return judged(Inequality, grids["sizes"], controls, printed=_numbers_of_features)
 
 
 def costs(n: Any, d: Any, eps: Any, k: Any) -> Costs:
@@ -304,13 +295,13 @@ def _table_residual(
 
 
 def table1(grids: Grids) -> Check:
-    sizes = grids["sizes"]
-    as_printed = Identity(partial(_table_residual, cut=False))
-    wrong = Identity(partial(_table_residual, space_of_rows=False))
-    return Check(
-        printed=Form(as_printed, sizes),
-        corrected=Form(Identity(_table_residual), sizes),
-        controls=(Control("space without 1/eps", wrong, sizes, "wrong power"),),
+    wrong = partial(_table_residual, space_of_rows=False)
+    return judged(
+        Identity,
+        grids["sizes"],
+        {"space without 1/eps": ("wrong power", wrong)},
+        printed=partial(_table_residual, cut=False),
+        corrected=_table_residual,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from jaxkern import features, kernels
 from jaxkern import frequent_directions as fd
@@ -15,6 +16,7 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import algorithm1, clouds
+from proofs_check.papers.ghashami2016.setup import judged
 from proofs_check.papers.shared import Grids, always
 
 SOURCE = "ghashami2016, Section 2"
@@ -22,7 +24,7 @@ SOURCE = "ghashami2016, Section 2"
 Pairs = list[tuple[float, Bound]]
 
 
-def _largest_square(key: jax.Array, data: Any, right: float = 2.0) -> Pairs:
+def _largest_square(key: Array, data: Any, right: float = 2.0) -> Pairs:
     """Compare m max z_i^2 with 2, for drawn features or, without points, for points chosen after the features."""
     Z = (
         algorithm1.feature_rows(key, data, 16)
@@ -34,13 +36,10 @@ def _largest_square(key: jax.Array, data: Any, right: float = 2.0) -> Pairs:
 
 def features_squares() -> Check:
     chosen = Setting("points chosen after the features, m=64")
-    drawn = clouds.clouds(None, 32)[2].setting("m=16", {}, {})
-    settings = (chosen, drawn)
-    smaller = Inequality(partial(_largest_square, right=1.0))
-    return Check(
-        printed=Form(Inequality(_largest_square), settings),
-        controls=(Control("1 / m", smaller, settings, "wrong factor"),),
-    )
+    drawn = clouds.clouds(None, 32)[2].setting("m=16")
+    smaller = partial(_largest_square, right=1.0)
+    controls = {"1 / m": ("wrong factor", smaller)}
+    return judged(Inequality, [chosen, drawn], controls, printed=_largest_square)
 
 
 def abstract_key() -> jax.ShapeDtypeStruct:
@@ -54,25 +53,25 @@ def abstract_points(n: int, d: int) -> jax.ShapeDtypeStruct:
 
 
 def _pca(
-    key: jax.Array, d: int, m: int, rows: int, shrink_at: int
+    key: Array, d: int, m: int, rows: int, shrink_at: int
 ) -> tuple[Any, features.StreamingPCA]:
     """Return shifted features in dimension d and the functions of Algorithm 1 on them, by the library."""
     phi = features.shifted_fourier(key, kernels.Gaussian(1.0), d, num_frequencies=m)
     return phi, features.streaming_pca(phi, sketch_size=rows, shrink_at=shrink_at)
 
 
-def _mapped(key: jax.Array, X: jax.Array, **sizes: int) -> jax.Array:
+def _mapped(key: Array, X: Array, **sizes: int) -> Array:
     phi, _ = _pca(key, X.shape[1], **sizes)
     return phi(X)
 
 
-def _streamed(key: jax.Array, X: jax.Array, **sizes: int) -> Any:
+def _streamed(key: Array, X: Array, **sizes: int) -> Any:
     """Return what the library holds after the points: frequencies, shifts and the state."""
     phi, pca = _pca(key, X.shape[1], **sizes)
     return phi.frequencies, phi.shifts, pca.update(pca.init(), X)
 
 
-def _projected(key: jax.Array, X: jax.Array, directions: int, **sizes: int) -> Any:
+def _projected(key: Array, X: Array, directions: int, **sizes: int) -> Any:
     _, pca = _pca(key, X.shape[1], **sizes)
     return pca.finalize(pca.init(), num_components=directions)(X)
 
@@ -122,7 +121,7 @@ def space(grids: Grids) -> Check:
 
 def _spent(n: int, d: int, m: int, rows: int, shrink_at: int) -> tuple[int, int]:
     """Return the multiply-adds of the features and of all shrinks."""
-    sizes = {"m": m, "rows": rows, "shrink_at": shrink_at}
+    sizes: Any = {"m": m, "rows": rows, "shrink_at": shrink_at}
     arguments = (abstract_key(), abstract_points(n, d))
     mapped = flops.multiply_adds(partial(_mapped, **sizes), *arguments)
     # The loop over shrinks is counted once. How often it runs does not depend on the rows: the state sums the energy of
@@ -164,8 +163,9 @@ def training(grids: Grids) -> Check:
 
 def test_cost(n: int, d: int, m: int, rows: int, directions: int) -> int:
     """Return the multiply-adds that n points in dimension d take at test, by the library."""
-    sizes = {"m": m, "rows": rows, "shrink_at": rows // 2, "directions": directions}
-    project = partial(_projected, **sizes)
+    project = partial(
+        _projected, m=m, rows=rows, shrink_at=rows // 2, directions=directions
+    )
     return flops.multiply_adds(project, abstract_key(), abstract_points(n, d))
 
 
@@ -177,10 +177,6 @@ def _exact_test(n: int, d: int, m: int, rows: int, onto: str = "l") -> np.ndarra
 
 
 def test(grids: Grids) -> Check:
-    sizes = grids["sizes"]
-    all_directions = Identity(partial(_exact_test, onto="m"))
-    name = "a projection onto all m directions"
-    return Check(
-        printed=Form(Identity(_exact_test), sizes),
-        controls=(Control(name, all_directions, sizes, "wrong cost"),),
-    )
+    all_directions = partial(_exact_test, onto="m")
+    controls = {"a projection onto all m directions": ("wrong cost", all_directions)}
+    return judged(Identity, grids["sizes"], controls, printed=_exact_test)

@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from scipy import stats
 
 from jaxkern import kernels
@@ -33,6 +33,7 @@ from proofs_check.papers.ghashami2016.setup import (
     Inputs,
     OfSetting,
     badly_scaled,
+    judged,
 )
 from proofs_check.papers.shared import (
     Exceeds,
@@ -70,13 +71,10 @@ def _coins_tail(t: float, n: float, d: float, q: float) -> float:
 
 
 def bernstein(grids: Grids) -> Check:
-    settings = grids["coins"]
-    exceeds = Exact(Exceeds(_coins_tail, matrix_bernstein))
-    shorter = Exact(Exceeds(_coins_tail, partial(matrix_bernstein, linear=0.0)))
-    return Check(
-        printed=Form(exceeds, settings),
-        controls=(Control("without 2 R t", shorter, settings, "term left out"),),
-    )
+    exceeds = Exceeds(_coins_tail, matrix_bernstein)
+    shorter = Exceeds(_coins_tail, partial(matrix_bernstein, linear=0.0))
+    controls = {"without 2 R t": ("term left out", shorter)}
+    return judged(Exact, grids["coins"], controls, printed=exceeds)
 
 
 def _in_all_directions(as_printed: bool) -> OfSetting:
@@ -114,9 +112,7 @@ def _certified(
     )
 
 
-def _moments(
-    key: jax.Array, data: Any, energy: float = 2.0
-) -> list[tuple[float, Bound]]:
+def _moments(key: Array, data: Any, energy: float = 2.0) -> list[tuple[float, Bound]]:
     """Return m |E_i| / n and, over n^2 / m^2, E E_i^2 against `energy` n G - G^2 and against 3."""
     X = np.asarray(data["points"], np.float64)
     G = np.asarray(data["gram"], np.float64)
@@ -140,19 +136,16 @@ def _moments(
 
 
 def lem3_1_proof() -> Check:
-    settings = tuple(
-        cloud.setting("in the proof", {}, {}) for cloud in clouds.clouds(None)
-    )
-    half = Inequality(partial(_moments, energy=1.0))
-    return Check(
-        printed=Form(Inequality(_moments), settings),
-        controls=(Control("n for 2 n", half, settings, "wrong factor"),),
-    )
+    settings = [cloud.setting("in the proof") for cloud in clouds.clouds(None)]
+    half = partial(_moments, energy=1.0)
+    controls = {"n for 2 n": ("wrong factor", half)}
+    return judged(Inequality, settings, controls, printed=_moments)
 
 
 def gram_spectral(inputs: Inputs) -> Check:
-    names = {"num_frequencies": "size", "num_points": "n"}
-    bound = bound_of(bounds.gram_spectral_paired, **names)
+    bound = bound_of(
+        bounds.gram_spectral_paired, num_frequencies="size", num_points="n"
+    )
     return _certified(trials.spectral_error, bound, inputs, PAIRED)
 
 
@@ -175,14 +168,15 @@ def gram_frobenius(inputs: Inputs) -> Check:
 
 
 def gram_frobenius_paired(inputs: Inputs) -> Check:
-    options = {"num_frequencies": "size", "variance": _variance(inputs) / 2}
-    bound = bound_of(bounds.gram_frobenius_paired, **options)
+    formula = partial(bounds.gram_frobenius_paired, variance=_variance(inputs) / 2)
+    bound = bound_of(formula, num_frequencies="size")
     return _certified(trials.frobenius_error, bound, inputs, PAIRED, has_eps=False)
 
 
 def gram_frobenius_bernstein(inputs: Inputs) -> Check:
-    options = {"num_frequencies": "size", "variance": _variance(inputs) / 2}
-    bound = bound_of(bounds.gram_frobenius_paired_bernstein, **options)
+    variance = _variance(inputs) / 2
+    formula = partial(bounds.gram_frobenius_paired_bernstein, variance=variance)
+    bound = bound_of(formula, num_frequencies="size")
     return _certified(trials.frobenius_error, bound, inputs, PAIRED)
 
 

@@ -4,9 +4,9 @@ import math
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from scipy import stats
 
 from jaxkern import features, kernels
@@ -82,9 +82,7 @@ def hoeffding() -> Check:
     )
 
 
-def _deviation(
-    key: jax.Array, population: Any, numbers: Any, *, rows: int
-) -> jax.Array:
+def _deviation(key: Array, population: Any, numbers: Any, *, rows: int) -> Array:
     """| |Phi' x|^2 - |Z' x|^2 | / n for n copies of a point and x = (1, ..., 1) / sqrt(n), by the library.
 
     That is |1 - |z|^2| for the features z of the point.

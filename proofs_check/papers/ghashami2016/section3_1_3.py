@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from scipy import linalg
 
 from jaxkern import frequent_directions as fd
@@ -52,7 +52,7 @@ def _feature_streams(inputs: Inputs, size: int) -> tuple[Setting, ...]:
     return tuple(settings)
 
 
-def _stream(key: jax.Array, data: Any) -> np.ndarray:
+def _stream(key: Array, data: Any) -> np.ndarray:
     """Return the rows of a setting."""
     if "rows" in data:
         return np.asarray(data["rows"])
@@ -77,7 +77,7 @@ def _every_rank(formula: Callable[..., Bound], A: np.ndarray, size: int) -> list
 
 @sample("outside")
 def _outside(
-    key: jax.Array,
+    key: Array,
     data: Any,
     l: int,  # noqa: E741, the paper's letter
     formula: Callable[..., Bound] = streaming.frequent_directions,
@@ -109,7 +109,7 @@ def _by_library(data: Any, l: int, share: float = 1.0) -> Pairs:  # noqa: E741, 
     return [(difference / lost, zero), (certificate / lost, zero)]
 
 
-def _lemma_and_library(key: jax.Array, setting: Setting, heavy: Setting) -> Pairs:
+def _lemma_and_library(key: Array, setting: Setting, heavy: Setting) -> Pairs:
     """Compare with the lemma and, for the rows with a heavy direction, with the library."""
     arguments = (setting.data, setting.shapes["l"])
     pairs = _outside(key, *arguments)
@@ -163,7 +163,7 @@ def _library_shrunk_at_half(rows: np.ndarray, size: int) -> list[Any]:
 
 
 def _certificates(
-    key: jax.Array,
+    key: Array,
     data: Any,
     l: int,  # noqa: E741, the paper's letter
     sketches: Callable[..., list[Any]] = _library_sketches,
@@ -177,7 +177,7 @@ def _certificates(
     A = seen.astype(np.float64)
     seen[len(A) - forget :] = 0
     rights = _every_rank(streaming.frequent_directions_buffered, A, l)
-    energy = np.sum(A**2)
+    energy = float(np.sum(A**2))
     pairs = []
     for sketch in sketches(seen, l):
         B = np.asarray(sketch.rows, np.float64)
@@ -297,7 +297,7 @@ def projection_bound(formula: Callable[..., Bound], squares: Any, size: int) -> 
 
 
 def _projection(
-    key: jax.Array,
+    key: Array,
     data: Any,
     l: int,  # noqa: E741, the paper's letter
     formula: Callable[..., Bound] = streaming.projection,
@@ -407,8 +407,12 @@ def _share_of_features(*, n: float, delta: float, size: float) -> Bound:
 
 
 def thm3_2(inputs: Inputs) -> Check:
-    names = {"num_features": "size", "num_points": "n", "sketch_size": "rows"}
-    bound = bound_of(streaming.streaming_gram, **names)
+    bound = bound_of(
+        streaming.streaming_gram,
+        num_features="size",
+        num_points="n",
+        sketch_size="rows",
+    )
     sizes = {"rows": 20, "paired": 0, "shrink_at": 10}
     settings = inputs.sized(bound, inputs.stream, 0.2, sizes)
     corrected = Tail(trials.stream_error, bound)
@@ -433,8 +437,12 @@ def streaming_gram(inputs: Inputs) -> Check:
         numbers = {"eps": eps - 1 / (rows + 1), "seen": cloud.num_points}
         shapes = {"size": size, "paired": 1, "rows": rows, "shrink_at": rows + 1}
         settings.append(cloud.setting(label, numbers, shapes))
-    names = {"num_frequencies": "size", "num_points": "n", "sketch_size": "rows"}
-    bound = bound_of(streaming.streaming_gram_buffered, **names)
+    bound = bound_of(
+        streaming.streaming_gram_buffered,
+        num_frequencies="size",
+        num_points="n",
+        sketch_size="rows",
+    )
     tail = Tail(trials.stream_error, bound)
     return Check(
         corrected=Form(tail, tuple(settings)),

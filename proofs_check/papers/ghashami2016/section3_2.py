@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
-import jax
 import numpy as np
+from jax import Array
 
 from jaxkern.bounds import Bound, streaming
-from proofs_check import controls
 from proofs_check.claim import (
     Check,
     Control,
@@ -19,8 +18,9 @@ from proofs_check.claim import (
     Setting,
     sample,
 )
+from proofs_check.controls import in_half
 from proofs_check.papers.ghashami2016 import trials
-from proofs_check.papers.ghashami2016.setup import Inputs
+from proofs_check.papers.ghashami2016.setup import Inputs, judged
 from proofs_check.papers.shared import always, op_norm
 
 Pairs = list[tuple[float, Bound]]
@@ -31,10 +31,10 @@ Triples = list[tuple[np.ndarray, np.ndarray, int]]
 def _approximated(inputs: Inputs) -> tuple[Setting, ...]:
     """Return settings with a Gram matrix, 16 features of whose points approximate it."""
     shapes = {"size": 16, "paired": 0}
-    return tuple(cloud.setting("m=16", {}, shapes) for cloud in inputs.clouds)
+    return tuple(cloud.setting("m=16", shapes=shapes) for cloud in inputs.clouds)
 
 
-def _matrices(key: jax.Array, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+def _matrices(key: Array, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     """Return G and the features Z, divided by sqrt(n): their eigenvalues are at most 1 and 2."""
     data = setting.data
     n = setting.numbers["n"]
@@ -54,7 +54,7 @@ def _largest_difference(
 
 
 def _lengths(
-    key: jax.Array,
+    key: Array,
     setting: Setting,
     power: int = 2,
     changed: Callable[[np.ndarray], np.ndarray] = np.asarray,
@@ -74,32 +74,21 @@ def _lengths(
     return np.array([attained - spectral, exceeded]) / spectral
 
 
-def _lengths_with(
-    power: int = 2, changed: Callable[[np.ndarray], np.ndarray] = np.asarray
-) -> Identity:
-    # Computed in float64. The usual 10^4 is 1.2e-3 in float32, and float16 is off by less at some seeds.
-    residual = partial(_lengths, power=power, changed=changed)
-    return Identity(residual, tolerance=1e3)
-
-
 def lem3_4(inputs: Inputs) -> Check:
-    settings = _approximated(inputs)
-    lengths = _lengths_with(power=1)
-    transposed = _lengths_with(changed=np.transpose)
-    rounded = _lengths_with(changed=controls.in_half)
-    return Check(
-        printed=Form(_lengths_with(), settings),
-        controls=(
-            Control("lengths that are not squared", lengths, settings, "wrong power"),
-            Control(
-                "Phi for its adjoint", transposed, settings, "transpose for adjoint"
-            ),
-            Control("Phi in float16", rounded, settings, "low precision"),
+    controls = {
+        "lengths that are not squared": ("wrong power", partial(_lengths, power=1)),
+        "Phi for its adjoint": (
+            "transpose for adjoint",
+            partial(_lengths, changed=np.transpose),
         ),
-    )
+        "Phi in float16": ("low precision", partial(_lengths, changed=in_half)),
+    }
+    # Computed in float64. The usual 10^4 is 1.2e-3 in float32, and float16 is off by less at some seeds.
+    precise = partial(Identity, tolerance=1e3)
+    return judged(precise, _approximated(inputs), controls, printed=_lengths)
 
 
-def _from_spectral(key: jax.Array, setting: Setting, power: float = 1) -> Pairs:
+def _from_spectral(key: Array, setting: Setting, power: float = 1) -> Pairs:
     """Compare the Frobenius norm with n^(power / 2) times the spectral one: of an error, and of I, which attains it."""
     G, Z = _matrices(key, setting)
     pairs = []
@@ -112,13 +101,10 @@ def _from_spectral(key: jax.Array, setting: Setting, power: float = 1) -> Pairs:
 
 
 def frobenius(inputs: Inputs) -> Check:
+    fourth = partial(_from_spectral, power=0.5)
+    controls = {"the fourth root of n for the square root": ("wrong power", fourth)}
     settings = _approximated(inputs)
-    fourth = Inequality(partial(_from_spectral, power=0.5))
-    name = "the fourth root of n for the square root"
-    return Check(
-        printed=Form(Inequality(_from_spectral), settings),
-        controls=(Control(name, fourth, settings, "wrong power"),),
-    )
+    return judged(Inequality, settings, controls, printed=_from_spectral)
 
 
 def _best(A: np.ndarray, rank: int) -> np.ndarray:
@@ -147,7 +133,7 @@ def _diagonals() -> tuple[Setting, ...]:
     return tuple(settings)
 
 
-def _triples(key: jax.Array, setting: Setting) -> Triples:
+def _triples(key: Array, setting: Setting) -> Triples:
     """Return those of the setting or, of a cloud, its Gram matrix and that of features, for three k."""
     if "k" in setting.shapes:
         return [(setting.data["G"], setting.data["H"], setting.shapes["k"])]
@@ -156,7 +142,7 @@ def _triples(key: jax.Array, setting: Setting) -> Triples:
 
 
 @sample("tails")
-def _tails(key: jax.Array, setting: Setting) -> Pairs:
+def _tails(key: Array, setting: Setting) -> Pairs:
     """Compare sums over i > k, the eigenvectors v of G - G' in the order that suits the proof best."""
     ((G, H, k),) = _triples(key, setting)
     v = np.linalg.eigh(G - H)[1]
@@ -165,7 +151,7 @@ def _tails(key: jax.Array, setting: Setting) -> Pairs:
     return [(float(np.linalg.norm(forms)), right)]
 
 
-def _expanded(key: jax.Array, setting: Setting, factor: float = 2.0) -> Pairs:
+def _expanded(key: Array, setting: Setting, factor: float = 2.0) -> Pairs:
     """Compare |G - G'_k|_F^2 with |G - G_k|_F^2 and `factor` times the inner product."""
     source = "jaxkern, after Theorem F of ghashami2016"
     pairs = []
@@ -199,7 +185,7 @@ def _smaller_constant(*, tail: float, spectral: float, rank: int) -> Bound:
 
 
 def _best_rank(
-    key: jax.Array,
+    key: Array,
     setting: Setting,
     formula: Callable[..., Bound] = streaming.best_rank,
 ) -> Pairs:

@@ -12,6 +12,7 @@ from jaxkern import plan
 from jaxkern.bounds import Bound, streaming
 from proofs_check.claim import Check, Control, Expectation, Form, Inequality, Setting
 from proofs_check.papers.ghashami2016 import clouds, trials
+from proofs_check.papers.ghashami2016.setup import judged
 from proofs_check.papers.shared import always, valid
 
 Pairs = list[tuple[float, Bound]]
@@ -82,13 +83,9 @@ def _with_mean_square(
 
 
 def _for_small_grams(sides: Callable[..., Pairs]) -> Check:
-    settings = clouds.small_grams()
-    first = Inequality(partial(sides, losses=_first_points))
-    name = "the first points as landmarks"
-    return Check(
-        corrected=Form(Inequality(sides), settings),
-        controls=(Control(name, first, settings, "wrong law"),),
-    )
+    first = partial(sides, losses=_first_points)
+    controls = {"the first points as landmarks": ("wrong law", first)}
+    return judged(Inequality, clouds.small_grams(), controls, corrected=sides)
 
 
 def crossover_frobenius() -> Check:
@@ -218,17 +215,10 @@ def pivoted_cholesky() -> Check:
         matrix = weights[:, None] * setting.data["gram"] * weights
         settings.append(Setting(f"{setting.name}, weights", {"matrix": matrix}))
     settings.append(Setting(f"{POINTS} points that share something"))
-    tried = tuple(settings)
-    more = Inequality(partial(_traces, times=1.05))
-    uniform = Inequality(partial(_traces, chances=_uniformly))
-    half = Inequality(partial(_traces, share=0.5))
-    without = Inequality(partial(_traces, log=0))
-    return Check(
-        corrected=Form(Inequality(_traces), tried),
-        controls=(
-            Control("5 % less", more, tried, "wrong factor"),
-            Control("uniform columns", uniform, tried, "wrong law"),
-            Control("half of r / eps", half, tried, "wrong factor"),
-            Control("the logarithm left out", without, tried, "term left out"),
-        ),
-    )
+    controls = {
+        "5 % less": ("wrong factor", partial(_traces, times=1.05)),
+        "uniform columns": ("wrong law", partial(_traces, chances=_uniformly)),
+        "half of r / eps": ("wrong factor", partial(_traces, share=0.5)),
+        "the logarithm left out": ("term left out", partial(_traces, log=0)),
+    }
+    return judged(Inequality, settings, controls, corrected=_traces)

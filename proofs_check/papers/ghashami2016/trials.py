@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from scipy import special
 
 from jaxkern import features, kernels, landmarks
@@ -16,7 +17,7 @@ from jaxkern.linalg import eigh, eigvalsh, matmul
 from proofs_check.claim import sample
 
 
-def draw(key: jax.Array, population: Mapping[str, Any], size: int, paired: int) -> Any:
+def draw(key: Array, population: Mapping[str, Any], size: int, paired: int) -> Any:
     """Return the library's map: `size` pairs of a cosine and a sine, or `size` shifted cosines."""
     points = population["points"]
     make = features.paired_fourier if paired else features.shifted_fourier
@@ -24,17 +25,17 @@ def draw(key: jax.Array, population: Mapping[str, Any], size: int, paired: int) 
     return make(key, population["kernel"], points.shape[1], **options)
 
 
-def _norm(E: jax.Array) -> jax.Array:
+def _norm(E: Array) -> Array:
     return jnp.max(jnp.abs(eigvalsh((E + E.T) / 2)))
 
 
 def _gram_error(
-    statistic: Callable[[jax.Array], jax.Array],
-    key: jax.Array,
+    statistic: Callable[[Array], Array],
+    key: Array,
     population: Any,
     numbers: Any,
     **shapes: int,
-) -> jax.Array:
+) -> Array:
     """Return a statistic of (G - scale Z Z') / n."""
     Z = draw(key, population, **shapes)(population["points"])
     difference = population["gram"] - numbers["scale"] * matmul(Z, Z.T)
@@ -53,23 +54,30 @@ entry_error = partial(_gram_error, lambda E: jnp.max(jnp.abs(E)) * len(E))
 """The largest |z(x)'z(y) - K(x, y)| over all pairs of points."""
 
 
-def inner_product(
-    key: jax.Array, population: Any, numbers: Any, *, size: int
-) -> jax.Array:
+def weighted_form_error(
+    key: Array, population: Any, numbers: Any, **shapes: int
+) -> Array:
+    """|x'(G - Ghat) x| / n for the weights x."""
+    x = population["weights"]
+    E = _gram_error(jnp.asarray, key, population, numbers, **shapes)
+    return jnp.abs(jnp.sum(x[:, None] * x[None, :] * E))
+
+
+def inner_product(key: Array, population: Any, numbers: Any, *, size: int) -> Array:
     """z(x)'z(y) for two points and shifted features."""
     z = draw(key, population, size, 0)(population["points"])
     return numbers["scale"] * jnp.sum(z[0] * z[1])
 
 
 def _streamed(
-    key: jax.Array,
+    key: Array,
     population: Any,
     numbers: Any,
     *,
     rows: int,
     shrink_at: int,
     **shapes: int,
-) -> jax.Array:
+) -> Array:
     """Z W for streaming kernel PCA of the first `numbers["seen"]` points, by the library."""
     points = population["points"]
     phi = draw(key, population, **shapes)
@@ -80,25 +88,21 @@ def _streamed(
     return pca.finalize(state, num_components=rows)(points)
 
 
-def stream_error(
-    key: jax.Array, population: Any, numbers: Any, **shapes: int
-) -> jax.Array:
+def stream_error(key: Array, population: Any, numbers: Any, **shapes: int) -> Array:
     """|G - Z W W'Z'|_2 / n for streaming kernel PCA of the first `numbers["seen"]` points, by the library."""
     Y = _streamed(key, population, numbers, **shapes)
     return _norm((population["gram"] - matmul(Y, Y.T)) / len(Y))
 
 
 @sample("excess")
-def stream_excess(
-    key: jax.Array, population: Any, numbers: Any, **shapes: int
-) -> jax.Array:
+def stream_excess(key: Array, population: Any, numbers: Any, **shapes: int) -> Array:
     """The same without 2 / l, what a sketch of l = `rows` rows of norm 1 may lose."""
     return stream_error(key, population, numbers, **shapes) - 2 / shapes["rows"]
 
 
 def stream_rank_excess(
-    key: jax.Array, population: Any, numbers: Any, *, rank: int, **shapes: int
-) -> jax.Array:
+    key: Array, population: Any, numbers: Any, *, rank: int, **shapes: int
+) -> Array:
     """(|G - Gtilde_k|_F - |G - G_k|_F) / n, k = `rank`, for the library's stream of shifted features."""
     Y = _streamed(key, population, numbers, paired=0, **shapes)
     values, vectors = eigh(matmul(Y, Y.T))
@@ -107,9 +111,7 @@ def stream_rank_excess(
     return (jnp.linalg.norm(E) - population["tail"]) / len(Y)
 
 
-def nystrom_error(
-    key: jax.Array, population: Any, numbers: Any, *, size: int
-) -> jax.Array:
+def nystrom_error(key: Array, population: Any, numbers: Any, *, size: int) -> Array:
     """|G - Gbar|_2 / n from `size` uniform landmarks or, where `numbers["first"]` is 1, from the first points."""
     points = population["points"]
     uniform = landmarks.uniform(key, points, num_landmarks=size)
@@ -118,21 +120,19 @@ def nystrom_error(
     return _norm((population["gram"] - matmul(Y, Y.T)) / len(Y))
 
 
-def with_replacement(key: jax.Array, G: jax.Array, first: Any, size: int) -> jax.Array:
+def with_replacement(key: Array, G: Array, first: Any, size: int) -> Array:
     """Return `size` independent landmarks from the first points, as indices."""
     uniform = jax.random.uniform(key, (size,), G.dtype)
     return jnp.minimum((uniform * first).astype(jnp.int32), len(G) - 1)
 
 
-def without_replacement(
-    key: jax.Array, G: jax.Array, first: Any, size: int
-) -> jax.Array:
+def without_replacement(key: Array, G: Array, first: Any, size: int) -> Array:
     """Return `size` different landmarks from the first points, as indices."""
     uniform = jax.random.uniform(key, (len(G),), G.dtype)
     return jnp.argsort(uniform + (jnp.arange(len(G), dtype=G.dtype) >= first))[:size]
 
 
-def nystrom_difference(G: jax.Array, chosen: jax.Array, rank: int) -> jax.Array:
+def nystrom_difference(G: Array, chosen: Array, rank: int) -> Array:
     """G - C W_k^+ C', k = `rank`, for these landmarks."""
     C = G[:, chosen]
     values, vectors = eigh(C[chosen])
@@ -144,14 +144,14 @@ def nystrom_difference(G: jax.Array, chosen: jax.Array, rank: int) -> jax.Array:
 
 
 def nystrom_excess(
-    key: jax.Array,
+    key: Array,
     population: Any,
     numbers: Any,
     *,
     size: int,
     rank: int,
     spectral: int,
-) -> jax.Array:
+) -> Array:
     """(|G - C W_k^+ C'| - |G - G_k|) / n in the spectral or the Frobenius norm, landmarks with replacement."""
     G = population["gram"]
     E = nystrom_difference(G, with_replacement(key, G, numbers["from"], size), rank)
@@ -160,17 +160,15 @@ def nystrom_excess(
 
 
 def nystrom_ratio(
-    key: jax.Array, population: Any, numbers: Any, *, size: int, rank: int
-) -> jax.Array:
+    key: Array, population: Any, numbers: Any, *, size: int, rank: int
+) -> Array:
     """|G - C W_k^+ C'|_2 / |G - G_k|_2, landmarks without replacement; `rank` cuts the first G alone."""
     G = population["gram"]
     chosen = without_replacement(key, G, numbers["from"], size)
     return _norm(nystrom_difference(G, chosen, rank)) / population["tail"]
 
 
-def copies_error(
-    key: jax.Array, population: Any, numbers: Any, *, most: int
-) -> jax.Array:
+def copies_error(key: Array, population: Any, numbers: Any, *, most: int) -> Array:
     """|G - Ghat|_2 / n for copies of a point and the first `numbers["m"]` of `most` shifted features."""
     dtype = jnp.result_type(float)
     origin = {"kernel": kernels.Gaussian(1.0), "points": jnp.zeros((1, 1), dtype)}
@@ -180,15 +178,15 @@ def copies_error(
 
 
 def reservoir_updates(
-    key: jax.Array, population: Any, numbers: Any, *, size: int, length: int
-) -> jax.Array:
+    key: Array, population: Any, numbers: Any, *, size: int, length: int
+) -> Array:
     """The number of rows of a stream that enter a reservoir of `size` rows, one row at a time, by the library."""
     dtype = jnp.result_type(float)
     init, update, _ = landmarks.reservoir(num_landmarks=size)
 
     def step(
-        state: landmarks.Reservoir, row: jax.Array
-    ) -> tuple[landmarks.Reservoir, jax.Array]:
+        state: landmarks.Reservoir, row: Array
+    ) -> tuple[landmarks.Reservoir, Array]:
         after = update(state, row[None, None])
         return after, jnp.any(after.points[:, 0] != state.points[:, 0])
 
