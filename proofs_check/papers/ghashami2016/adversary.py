@@ -1,7 +1,7 @@
 """ghashami2016: random features of few points, streams with their order, and best approximations."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -33,12 +33,11 @@ from proofs_check.papers.ghashami2016.section3_1_3 import (
     PRINTED_PROJECTION,
     projection_bound,
 )
-from proofs_check.papers.ghashami2016.setup import at_failure
+from proofs_check.papers.ghashami2016.setup import Formula, Function, at_failure
 from proofs_check.papers.shared import bound_of
 
 Params = Mapping[str, Array]
 Found = Mapping[str, np.ndarray]
-Formula = Callable[..., Bound]
 
 DIM = 2
 FORMS = ("printed", "corrected")
@@ -245,7 +244,7 @@ def _excess_shrinking(
     key: Array,
     *,
     stream: Stream,
-    loss: Callable[[Array, Stream], Array],
+    loss: Function,
 ) -> Array:
     """The logarithm of the loss, or of its certificate, over the smallest bound, all over |A|_F^2.
 

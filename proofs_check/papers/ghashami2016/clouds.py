@@ -16,6 +16,7 @@ from proofs_check.papers.populations import Population
 
 MOST_POINTS = 128
 NONE: Mapping[str, int] = {}
+Settings = tuple[Setting, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ def coherence(cloud: Cloud, rank: int) -> float:
     return float(np.max(np.sum(leading**2, axis=1))) * cloud.num_points / rank
 
 
-def small_grams() -> tuple[Setting, ...]:
+def small_grams() -> Settings:
     """Return Gram matrices of 8 points, with those of the doubled differences, at three lengthscales."""
     rng = np.random.default_rng(21)
     plane = rng.standard_normal((8, 2)) * [2.0, 0.5]

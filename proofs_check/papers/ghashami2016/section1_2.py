@@ -1,7 +1,6 @@
 """ghashami2016, Section 1.2: RNCA and Nystrom at constant probability, Table 1, and who wins when."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +23,7 @@ from proofs_check.claim import (
 )
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import clouds, section2, trials
-from proofs_check.papers.ghashami2016.setup import Inputs, at_failure, judged
+from proofs_check.papers.ghashami2016.setup import Function, Inputs, at_failure, judged
 from proofs_check.papers.shared import Grids, always, as_residual, bound_of, real
 
 SOURCE = "ghashami2016, Section 1.2"
@@ -195,7 +194,7 @@ def _rnca(key: Array, X: Array, *, size: int, rank: int) -> Any:
     return features.random_feature_pca(phi, X, num_components=rank, centered=False)
 
 
-def _fitted(fit: Callable[..., Any], queries: Array, *arguments: Array) -> Any:
+def _fitted(fit: Function, queries: Array, *arguments: Array) -> Any:
     return fit(*arguments)(queries)
 
 
@@ -227,9 +226,7 @@ def baselines(grids: Grids) -> Check:
     return judged(Identity, grids["sizes"], controls, printed=_cost_residual)
 
 
-def _numbers_of_features(
-    d: int, m: int, make: Callable[..., Any] = features.fastfood
-) -> Pairs:
+def _numbers_of_features(d: int, m: int, make: Function = features.fastfood) -> Pairs:
     """Compare how many numbers the library holds for m features, over m, with 5."""
     draw = partial(make, kernel=kernels.Gaussian(1.0), dim=d, num_frequencies=m)
     phi = jax.eval_shape(draw, section2.abstract_key())

@@ -1,7 +1,6 @@
 """ghashami2016, Section 2: the size of features, and what streaming kernel PCA costs, counted in the library."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import algorithm1, clouds
-from proofs_check.papers.ghashami2016.setup import judged
+from proofs_check.papers.ghashami2016.setup import Function, judged
 from proofs_check.papers.shared import Grids, always
 
 SOURCE = "ghashami2016, Section 2"
@@ -90,7 +89,7 @@ def _order_of_space(
     d: int,
     m: int,
     rows: int,
-    count: Callable[..., int] = _numbers_between_points,
+    count: Function = _numbers_between_points,
 ) -> Pairs:
     numbers = count(n, d, m, rows)
     return [(numbers / (d * m + rows * m), always(2.0, SOURCE))]

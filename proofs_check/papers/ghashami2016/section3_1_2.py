@@ -24,6 +24,7 @@ from proofs_check.claim import (
 )
 from proofs_check.engine import tilting
 from proofs_check.papers.ghashami2016 import trials
+from proofs_check.papers.ghashami2016.clouds import Settings
 from proofs_check.papers.ghashami2016.setup import (
     PAIRED,
     Inputs,
@@ -142,7 +143,7 @@ def _rare(bound: OfSetting) -> Rare:
     return tail_of_mean(lambda setting: claimed(bound(setting), setting))
 
 
-def _wrong_rate(rate: float, name: str, settings: tuple[Setting, ...]) -> Control:
+def _wrong_rate(rate: float, name: str, settings: Settings) -> Control:
     bound = bound_of(partial(_form_of_copies, rate=rate))
     return Control(name, _rare(bound), settings, "wrong factor")
 
@@ -159,7 +160,7 @@ def _around(name: str, law: Any, centre: float, eps: float) -> Setting:
     )
 
 
-def _deviations(inputs: Inputs, bound: OfSetting) -> tuple[Setting, ...]:
+def _deviations(inputs: Inputs, bound: OfSetting) -> Settings:
     """Return settings for |mean cos U_i| >= eps, at which the bound fails with each of the tiny probabilities.
 
     It is the deviation of a quadratic form for copies of a point.

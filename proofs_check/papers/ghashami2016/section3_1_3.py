@@ -1,7 +1,6 @@
 """ghashami2016, Section 3.1.3: Lemmas 3.2 and 3.3 with the steps of their proofs, Theorem 3.2, Theorems D and E."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,7 +26,8 @@ from proofs_check.claim import (
     sample,
 )
 from proofs_check.papers.ghashami2016 import algorithm1, trials
-from proofs_check.papers.ghashami2016.setup import Inputs
+from proofs_check.papers.ghashami2016.clouds import Settings
+from proofs_check.papers.ghashami2016.setup import Formula, Function, Inputs
 from proofs_check.papers.shared import always, arguments_of, bound_of, op_norm, real
 
 FEATURES = 24
@@ -41,7 +41,7 @@ def _orthonormal_rows() -> Setting:
     return algorithm1.stream("orthonormal rows twice", A, 8)
 
 
-def _feature_streams(inputs: Inputs, size: int) -> tuple[Setting, ...]:
+def _feature_streams(inputs: Inputs, size: int) -> Settings:
     """Return settings whose rows are shifted features, drawn anew by each check; l is even and at most n."""
     settings = []
     for cloud in inputs.streams:
@@ -66,7 +66,7 @@ def _tails(A: np.ndarray) -> np.ndarray:
     return tails / tails[0]
 
 
-def _every_rank(formula: Callable[..., Bound], A: np.ndarray, size: int) -> list[Bound]:
+def _every_rank(formula: Formula, A: np.ndarray, size: int) -> list[Bound]:
     """Return a bound, over |A|_F^2, for every rank for which it is valid."""
     rights = [
         formula(residual_energy=tail, sketch_size=size, rank=rank)
@@ -80,7 +80,7 @@ def _outside(
     key: Array,
     data: Any,
     l: int,  # noqa: E741, the paper's letter
-    formula: Callable[..., Bound] = streaming.frequent_directions,
+    formula: Formula = streaming.frequent_directions,
     divisor: int = 2,
 ) -> Pairs:
     """Compare what Lemma 3.2 bounds with a bound, over |A|_F^2; the sketch shrinks at l / divisor."""
@@ -166,7 +166,7 @@ def _certificates(
     key: Array,
     data: Any,
     l: int,  # noqa: E741, the paper's letter
-    sketches: Callable[..., list[Any]] = _library_sketches,
+    sketches: Function = _library_sketches,
     forget: int = 0,
 ) -> Pairs:
     """Compare what is lost with the certificate of a sketch, and the certificate with the bound, over |A|_F^2.
@@ -216,7 +216,7 @@ def frequent_directions(inputs: Inputs) -> Check:
     )
 
 
-def _sketched() -> tuple[Setting, ...]:
+def _sketched() -> Settings:
     """Return A and B: two by hand, and what Algorithm 1 makes of 96 rows."""
     by_hand = {"A": np.diag([10.0, 1.0]), "B": np.ones((1, 2))}
     settings = [Setting("diag(10, 1) and (1, 1)", by_hand)]
@@ -254,9 +254,7 @@ def _flipped(z: np.ndarray) -> np.ndarray:
     return np.concatenate([-z[:1], z[1:]])
 
 
-def _by_cauchy_schwarz(
-    data: Any, step: Callable[[np.ndarray], np.ndarray] = np.asarray
-) -> Pairs:
+def _by_cauchy_schwarz(data: Any, step: Function = np.asarray) -> Pairs:
     """Compare |A'y|^2 with |A A'y| where B A'y = 0, with step(A'y) for A'y in the last two."""
     A = data["A"]
     B = data["B"]
@@ -285,7 +283,7 @@ def lem3_2_proof() -> Check:
     )
 
 
-def projection_bound(formula: Callable[..., Bound], squares: Any, size: int) -> Bound:
+def projection_bound(formula: Formula, squares: Any, size: int) -> Bound:
     """Return a bound on |Ghat - Gtilde|_2, of the arguments that it requires, for rows with these squared lengths."""
     known = {
         "num_points": len(squares),
@@ -300,7 +298,7 @@ def _projection(
     key: Array,
     data: Any,
     l: int,  # noqa: E741, the paper's letter
-    formula: Callable[..., Bound] = streaming.projection,
+    formula: Formula = streaming.projection,
     last: bool = True,
     most: int | None = None,
 ) -> Pairs:
@@ -369,9 +367,7 @@ def _oblique(data: Any) -> Pairs:
     return [(op_norm(oblique), always(1.0, "ghashami2016, Lemma 3.3, proof"))]
 
 
-def _over_complement(
-    data: Any, basis: Callable[[np.ndarray], np.ndarray] | None = None
-) -> np.ndarray:
+def _over_complement(data: Any, basis: Function | None = None) -> np.ndarray:
     """Compare |Z (I - W W') Z'|_2 with the largest |Z x|^2 over unit vectors x of the complement of W."""
     Z = data["A"]
     W = algorithm1.row_space(data["B"])

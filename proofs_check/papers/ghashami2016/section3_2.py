@@ -1,7 +1,7 @@
 """ghashami2016, Section 3.2: from spectral errors to Frobenius errors and to those of best approximations."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -20,7 +20,8 @@ from proofs_check.claim import (
 )
 from proofs_check.controls import in_half
 from proofs_check.papers.ghashami2016 import trials
-from proofs_check.papers.ghashami2016.setup import Inputs, judged
+from proofs_check.papers.ghashami2016.clouds import Settings
+from proofs_check.papers.ghashami2016.setup import Formula, Function, Inputs, judged
 from proofs_check.papers.shared import always, op_norm
 
 Pairs = list[tuple[float, Bound]]
@@ -28,7 +29,7 @@ Triples = list[tuple[np.ndarray, np.ndarray, int]]
 """G, G' and k."""
 
 
-def _approximated(inputs: Inputs) -> tuple[Setting, ...]:
+def _approximated(inputs: Inputs) -> Settings:
     """Return settings with a Gram matrix, 16 features of whose points approximate it."""
     shapes = {"size": 16, "paired": 0}
     return tuple(cloud.setting("m=16", shapes=shapes) for cloud in inputs.clouds)
@@ -57,7 +58,7 @@ def _lengths(
     key: Array,
     setting: Setting,
     power: int = 2,
-    changed: Callable[[np.ndarray], np.ndarray] = np.asarray,
+    changed: Function = np.asarray,
 ) -> np.ndarray:
     """Compare |G - Y Y'|_2 with differences of lengths, or of another power of them, with changed(Phi) for Phi."""
     G, Y = _matrices(key, setting)
@@ -123,7 +124,7 @@ def _diagonal(name: str, g: Iterable[float], h: Iterable[float], k: int) -> Sett
     return Setting(f"{name}, k={k}", data, shapes={"k": k})
 
 
-def _diagonals() -> tuple[Setting, ...]:
+def _diagonals() -> Settings:
     """Return pairs of diagonal matrices with k at which the constants of Lemma 3.5 are tight."""
     settings = [_diagonal("diag(1, 0.81)", (1, 0.81), (0.9, 0.91), 1)]
     for k in (1, 3):
@@ -187,7 +188,7 @@ def _smaller_constant(*, tail: float, spectral: float, rank: int) -> Bound:
 def _best_rank(
     key: Array,
     setting: Setting,
-    formula: Callable[..., Bound] = streaming.best_rank,
+    formula: Formula = streaming.best_rank,
 ) -> Pairs:
     """Compare |G - G'_k|_F with a bound that knows |G - G_k|_F and |G - G'|_2."""
     pairs = []

@@ -2,7 +2,6 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ from jaxkern import plan
 from jaxkern.bounds import Bound, streaming
 from proofs_check.claim import Check, Control, Expectation, Form, Inequality, Setting
 from proofs_check.papers.ghashami2016 import clouds, trials
-from proofs_check.papers.ghashami2016.setup import judged
+from proofs_check.papers.ghashami2016.setup import Function, judged
 from proofs_check.papers.shared import always, valid
 
 Pairs = list[tuple[float, Bound]]
@@ -57,9 +56,7 @@ def _first_points(G: np.ndarray) -> list[float]:
     return [trials.landmark_loss(G, range(c)) for c in range(1, len(G) + 1)]
 
 
-def _over_features(
-    data: Any, losses: Callable[..., list[float]] = trials.nystrom_mean_squares
-) -> Pairs:
+def _over_features(data: Any, losses: Function = trials.nystrom_mean_squares) -> Pairs:
     """Compare Nystrom's mean squares, over those of RNCA at the same size, with 1."""
     G = data["gram"]
     right = always(1.0, "jaxkern, Theorem I of ghashami2016")
@@ -70,7 +67,7 @@ def _over_features(
 
 
 def _with_mean_square(
-    data: Any, losses: Callable[..., list[float]] = trials.nystrom_mean_squares
+    data: Any, losses: Function = trials.nystrom_mean_squares
 ) -> Pairs:
     """Compare Nystrom's mean squares, over n^2, with the bound."""
     G = data["gram"]
@@ -82,7 +79,7 @@ def _with_mean_square(
     ]
 
 
-def _for_small_grams(sides: Callable[..., Pairs]) -> Check:
+def _for_small_grams(sides: Function) -> Check:
     first = partial(sides, losses=_first_points)
     controls = {"the first points as landmarks": ("wrong law", first)}
     return judged(Inequality, clouds.small_grams(), controls, corrected=sides)
@@ -104,9 +101,7 @@ def _uniformly(diagonal: np.ndarray, positive: np.ndarray) -> np.ndarray:
     return positive / np.sum(positive)
 
 
-def _law_of_columns(
-    A: np.ndarray, chances: Callable[[np.ndarray, np.ndarray], np.ndarray]
-) -> Law:
+def _law_of_columns(A: np.ndarray, chances: Function) -> Law:
     """Return the law for any matrix, by all sets of columns; the order in which a set was drawn does not matter.
 
     Sets are numbers, whose bits say which columns they have.
@@ -135,9 +130,7 @@ def _law_of_columns(
     return law
 
 
-def _law_and_spectrum(
-    data: Any, chances: Callable[..., np.ndarray]
-) -> tuple[Law, np.ndarray]:
+def _law_and_spectrum(data: Any, chances: Function) -> tuple[Law, np.ndarray]:
     """Return the law of the traces that are left and the eigenvalues, both relative to the trace.
 
     Without a matrix it is I + 1 1', of which all sets of c columns leave the same.
@@ -157,7 +150,7 @@ def _law_and_spectrum(
 
 def _traces(
     setting: Setting,
-    chances: Callable[..., np.ndarray] = _by_diagonal,
+    chances: Function = _by_diagonal,
     times: float = 1,
     share: float = 1,
     log: float = 1,

@@ -13,11 +13,13 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Setting, Statement
 from proofs_check.papers import shared
 from proofs_check.papers.ghashami2016 import clouds
-from proofs_check.papers.ghashami2016.clouds import Cloud
+from proofs_check.papers.ghashami2016.clouds import Cloud, Settings
 
 SHIFTED = {"size": 256, "paired": 0}
 PAIRED = {"size": 128, "paired": 1}
 OfSetting = Callable[[Setting], Bound]
+Formula = Callable[..., Bound]
+Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class Inputs(shared.Inputs):
 
     def features(
         self, shapes: Mapping[str, int], bound: OfSetting | None = None
-    ) -> tuple[Setting, ...]:
+    ) -> Settings:
         """Return settings whose eps is the error at which the bound fails with probability delta.
 
         Theorem A needs no bound: its error depends on tau = log(1 / delta) and not on eps.
@@ -71,7 +73,7 @@ class Inputs(shared.Inputs):
 
     def sized(
         self, bound: OfSetting, cloud: Cloud, eps: float, sizes: Mapping[str, int]
-    ) -> tuple[Setting, ...]:
+    ) -> Settings:
         """Return settings of a stream with as many features m as make the bound fail with probability delta at eps."""
         settings = []
         for delta in self.deltas:
@@ -97,10 +99,10 @@ def at_failure(
 
 
 def judged(
-    kind: Callable[..., Statement],
+    kind: Function,
     settings: Sequence[Setting],
-    controls: Mapping[str, tuple[str, Callable[..., Any]]],
-    **forms: Callable[..., Any],
+    controls: Mapping[str, tuple[str, Function]],
+    **forms: Function,
 ) -> Check:
     """Return the check of functions that make one kind of statement, all at the same settings.
 
