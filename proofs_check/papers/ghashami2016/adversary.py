@@ -43,6 +43,30 @@ DIM = 2
 FORMS = ("printed", "corrected")
 
 
+class Arithmetic(NamedTuple):
+    """What the left sides need: eigenvalues in descending order, and Frobenius norms."""
+
+    xp: Any
+    eigenvalues: Function
+    norm: Function
+    largest: Function
+    solve: Function
+
+
+def _descending(matrix: Any) -> Any:
+    return enclosures.eigenvalues(matrix)[::-1]
+
+
+def _solve_in_balls(A: Any, B: Any) -> Any:
+    return enclosures.xp.linalg.inv(A) @ B
+
+
+JAX = Arithmetic(jnp, eigvalsh, length, jnp.max, jnp.linalg.solve)
+BALLS = Arithmetic(
+    np, _descending, enclosures.xp.linalg.norm, enclosures.xp.max, _solve_in_balls
+)
+
+
 def targets() -> tuple[Target, ...]:
     """Return the targets of this paper."""
     shifted = bounds.quadratic_form_shifted
@@ -189,7 +213,9 @@ def _shrinking(claim: str, form: str) -> Target:
         start=partial(_start_rows, count=stream.length),
         project=_project_rows,
         excess=partial(_excess_shrinking, stream=stream, loss=loss),
-        recheck=partial(_recheck_shrinking, claim=claim, form=form, size=stream.size),
+        recheck=lambda params: registered_at(
+            claim, form, {"rows": params["rows"][params["order"]]}, l=stream.size
+        ),
     )
 
 
@@ -262,26 +288,27 @@ def _excess_shrinking(
     return jnp.log((left + 1e-9) / (limit + 1e-4))
 
 
-def _recheck_shrinking(params: Found, *, claim: str, form: str, size: int) -> Form:
-    return registered_at(claim, form, {"rows": params["rows"][params["order"]]}, l=size)
-
-
-SKETCH, LATE, FEATURES = 8, 4, 16
+SKETCH = 8
+LATE = 4
+FEATURES = 16
 
 
 def _late_rows(form: str) -> Target:
     """Algorithm 1 returns the W of its last decomposition: the buffer is full after l rows, and not again."""
+    claim = "ghashami2016:lem3.3-literal"
     printed = form == "printed"
     formula = PRINTED_PROJECTION if printed else streaming.leftover_rows
     return Target(
-        "ghashami2016:lem3.3-literal",
+        claim,
         form,
         f"{SKETCH + LATE} points in dimension {DIM} and their order, {FEATURES} frequencies and shifts, and the "
         f"lengthscale; l={SKETCH}",
         start=_start_late,
         project=_project_late,
         excess=partial(_excess_late, formula=formula),
-        recheck=partial(_recheck_late, form=form),
+        recheck=lambda params: registered_at(
+            claim, form, {"rows": _features(params)}, l=SKETCH
+        ),
         enclosed=_enclosed_late if printed else None,
     )
 
@@ -303,25 +330,6 @@ def _project_late(params: Params) -> Params:
     return {**params, "shifts": shifts, "log_lengthscale": scale}
 
 
-def _excess_late(params: Params, key: Array, *, formula: Formula) -> Array:
-    """|Z (I - W W')|_2^2 over the bound, minus 1, W an orthonormal basis of the first l rows of Z."""
-    del key
-    Z = _features(params, jnp)
-    first = Z[:SKETCH]
-    late = Z[SKETCH:]
-    # Rows that are all alike leave G singular.
-    G = matmul(first, first.T) + 1e-6 * jnp.eye(SKETCH, dtype=Z.dtype)
-    across = matmul(late, first.T)
-    outside = matmul(late, late.T) - matmul(across, jnp.linalg.solve(G, across.T))
-    right = projection_bound(formula, jnp.sum(Z * Z, axis=1), SKETCH)
-    return eigvalsh((outside + outside.T) / 2)[0] / (right.value + 1e-9) - 1
-
-
-def _recheck_late(params: Found, *, form: str) -> Form:
-    rows = {"rows": _features(params)}
-    return registered_at("ghashami2016:lem3.3-literal", form, rows, l=SKETCH)
-
-
 def _features(params: Any, xp: Any = np) -> Any:
     """Return the features of the points in their order, of arrays of floats, of balls, or of JAX with xp = jnp."""
     X = params["points"][params["order"]] / xp.exp(params["log_lengthscale"])
@@ -329,35 +337,49 @@ def _features(params: Any, xp: Any = np) -> Any:
     return xp.cos(phases) / math.sqrt(FEATURES / 2)
 
 
-def _enclosed_late(params: Found) -> tuple[Any, Any]:
-    """Both sides as printed, with the projection to the first rows by their Gram matrix."""
-    from flint import arb_mat
+def _outside(Z: Any, ops: Arithmetic, ridge: float) -> Any:
+    """Return |Z (I - W W')|_2^2, W an orthonormal basis of the first l rows of Z.
 
-    Z = _features(params)
+    A ridge keeps their Gram matrix from being singular where they are all alike.
+    """
     first = Z[:SKETCH]
     late = Z[SKETCH:]
     across = late @ first.T
-    G = arb_mat((first @ first.T).tolist())
-    solved = np.array(G.solve(arb_mat(across.T.tolist())).tolist(), dtype=object)
-    outside = late @ late.T - across @ solved
+    G = first @ first.T + ridge * np.eye(SKETCH)
+    outside = late @ late.T - across @ ops.solve(G, across.T)
+    return ops.eigenvalues((outside + outside.T) / 2)[0]
+
+
+def _excess_late(params: Params, key: Array, *, formula: Formula) -> Array:
+    """The left side over the bound, minus 1."""
+    del key
+    Z = _features(params, jnp)
+    right = projection_bound(formula, jnp.sum(Z * Z, axis=1), SKETCH).value
+    return _outside(Z, JAX, 1e-6) / (right + 1e-9) - 1
+
+
+def _enclosed_late(params: Found) -> tuple[Any, Any]:
+    """Both sides as printed."""
+    Z = _features(params)
     sizes = {"num_points": len(Z), "sketch_size": SKETCH}
-    right = enclosures.bound(PRINTED_PROJECTION, **sizes)
-    return enclosures.eigenvalues(outside)[-1], right.value
+    return _outside(Z, BALLS, 0.0), enclosures.bound(PRINTED_PROJECTION, **sizes).value
 
 
-ORDER, RANK = 4, 1
+ORDER = 4
+RANK = 1
 
 
 def _best_rank(form: str) -> Target:
+    claim = "ghashami2016:lem3.5"
     formula = partial(streaming.best_rank, rank=RANK, as_printed=form == "printed")
     return Target(
-        "ghashami2016:lem3.5",
+        claim,
         form,
         f"{ORDER} points in dimension {ORDER}, whose inner products are G, and the eigenvalues of G'; k={RANK}",
         start=_start_best_rank,
         project=_project_best_rank,
         excess=partial(_excess_best_rank, formula=formula),
-        recheck=partial(_recheck_best_rank, form=form),
+        recheck=lambda params: registered_at(claim, form, _matrices(params), k=RANK),
         enclosed=partial(_enclosed_best_rank, formula=formula),
     )
 
@@ -378,33 +400,31 @@ def _project_best_rank(params: Params) -> Params:
     return {"points": between(params["points"], 0.5, 2.0), "values": values}
 
 
+def _matrices(params: Any) -> dict[str, Any]:
+    """Return G and G', of floats or balls."""
+    F = params["points"]
+    return {"G": F @ F.T, "H": np.diag(params["values"])}
+
+
+def _norms(G: Any, values: Any, ops: Arithmetic) -> tuple[Any, Any, Any]:
+    """Return |G - G'_k|_F, |G - G_k|_F and |G - G'|_2, G' diagonal with these values."""
+    first = values * (np.arange(ORDER) < RANK).astype(float)
+    tail = ops.eigenvalues(G)[RANK:]
+    spectrum = ops.eigenvalues(G - ops.xp.diag(values))
+    spectral = ops.largest(abs(spectrum))
+    return ops.norm(G - ops.xp.diag(first)), ops.norm(tail), spectral
+
+
 def _excess_best_rank(params: Params, key: Array, *, formula: Formula) -> Array:
     """The left side minus the bound, over |G - G'|_2."""
     del key
     F = params["points"]
-    values = params["values"]
-    G = matmul(F, F.T)
-    first = jnp.where(jnp.arange(ORDER) < RANK, values, 0)
-    tail = length(eigvalsh(G)[RANK:])
-    spectral = jnp.max(jnp.abs(eigvalsh(G - jnp.diag(values))))
+    left, tail, spectral = _norms(matmul(F, F.T), params["values"], JAX)
     right = formula(tail=tail, spectral=spectral).value
-    return (length(G - jnp.diag(first)) - right) / (spectral + 1e-9)
-
-
-def _recheck_best_rank(params: Found, *, form: str) -> Form:
-    F = params["points"]
-    matrices = {"G": F @ F.T, "H": np.diag(params["values"])}
-    return registered_at("ghashami2016:lem3.5", form, matrices, k=RANK)
+    return (left - right) / (spectral + 1e-9)
 
 
 def _enclosed_best_rank(params: Found, *, formula: Formula) -> tuple[Any, Any]:
-    """|G - G'_k|_F and the bound, by |G - G_k|_F and |G - G'|_2."""
-    F = params["points"]
-    G = F @ F.T
-    values = params["values"]
-    first = np.diag([*values[:RANK], *[0] * (ORDER - RANK)])
-    norm = enclosures.xp.linalg.norm
-    spectral = norm(G - np.diag(values), 2)
-    tail = norm(enclosures.eigenvalues(G)[:-RANK])
-    right = enclosures.bound(formula, tail=tail, spectral=spectral)
-    return norm(G - first), right.value
+    """Both sides."""
+    left, tail, spectral = _norms(_matrices(params)["G"], params["values"], BALLS)
+    return left, enclosures.bound(formula, tail=tail, spectral=spectral).value
