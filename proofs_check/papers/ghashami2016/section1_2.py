@@ -62,30 +62,22 @@ def rnca_markov() -> Check:
 
 def nystrom_spectral(inputs: Inputs) -> Check:
     bound = bound_of(streaming.nystrom_spectral, num_landmarks="size")
-    tried = [inputs.stream]
-    if inputs.data is None:
-        # A cluster of 4 in 64 is missed often enough to show.
-        tried.append(clouds.clusters(60, 4))
-    shapes = {"size": min(30, tried[0].num_points)}
+    # A cluster of 4 in 64 is missed often enough to show.
+    rare = [] if inputs.data else [clouds.clusters(60, 4)]
+    shapes = {"size": min(30, inputs.stream.num_points)}
     settings = []
-    for cloud in tried:
+    for cloud in (inputs.stream, *rare):
         for delta in inputs.deltas:
-            setting = Setting("", shapes=shapes)
-            eps = at_failure(bound, setting, "eps", math.log(delta))
+            eps = at_failure(bound, Setting("", shapes=shapes), "eps", math.log(delta))
             label = f"c={shapes['size']} landmarks, uniform, delta={delta:g}"
             settings.append(cloud.setting(label, {"eps": eps, "first": 0}, shapes))
+    numbers = {**settings[0].numbers, "first": 1}
+    name = settings[0].name.replace("uniform", "the first ones")
+    first = replace(settings[0], name=name, numbers=numbers)
     # One half of the points is what a bad choice may miss.
-    first = replace(
-        settings[0],
-        name=settings[0].name.replace("uniform", "the first ones"),
-        numbers={**settings[0].numbers, "first": 1},
-    )
     tail = Tail(trials.nystrom_error, bound, lambda setting: 1.0)
-    name = "landmarks from the first points"
-    return Check(
-        corrected=Form(tail, tuple(settings)),
-        controls=(Control(name, tail, (first,), "wrong law"),),
-    )
+    control = Control("landmarks from the first points", tail, (first,), "wrong law")
+    return Check(corrected=Form(tail, tuple(settings)), controls=(control,))
 
 
 def _gaussian_gram(points: np.ndarray) -> np.ndarray:
@@ -110,7 +102,7 @@ def _nystrom_residual(
     rank: int,
     scale: float = 1.0,
     replacement: bool = False,
-) -> np.ndarray:
+) -> list[np.ndarray]:
     """Compare Z Z' with C W_k^+ C', in units of n, and permutations of all points with the points."""
     drawn = np.asarray(_drawn_landmarks(key, data, replacement))
     rows = drawn[0, :size]
@@ -122,9 +114,9 @@ def _nystrom_residual(
     chosen = np.argmin(squares, axis=0)
     values, vectors = np.linalg.eigh(G[np.ix_(chosen, chosen)])
     C = G[:, chosen] @ vectors[:, size - rank :]
-    missing = np.sort(drawn[..., 0], axis=1) - np.sort(points[:, 0])
     cut = C / values[size - rank :] @ C.T
-    return np.append(as_residual(Z @ Z.T - cut), as_residual(missing))
+    missing = np.sort(drawn[..., 0], axis=1) - np.sort(points[:, 0])
+    return [as_residual(Z @ Z.T - cut), as_residual(missing)]
 
 
 def nystrom_map(grids: Grids) -> Check:
@@ -149,7 +141,7 @@ def _effective_rank(sigma: rkhs.Covariance, power: int) -> Array:
 
 def _components_residual(
     key: Array, data: Array, rank: int, scale: float = 1.0
-) -> np.ndarray:
+) -> list[np.ndarray]:
     """Compare eigenvalues, the best rank-k approximation by features of X, and the effective rank with NumPy's."""
     kernel = kernels.Gaussian(2.0)
     num_points, dim = data.shape
@@ -161,19 +153,21 @@ def _components_residual(
     exact = features.kernel_pca(kernel, data, num_components=rank)
     sketched = features.random_feature_pca(phi, data, num_components=rank)
     H = np.eye(num_points) - 1 / num_points
-    errors = []
+    errors: list[Any] = []
     for pca, gram, size in ((exact, G, 1), (sketched, F @ F.T, num_points)):
         values, vectors = np.linalg.eigh(H @ gram @ H)
-        best = (vectors[:, -rank:] * values[-rank:]) @ vectors[:, -rank:].T
+        values = values[: -rank - 1 : -1]
+        leading = vectors[:, : -rank - 1 : -1]
         Z = scale * np.asarray(pca(data), np.float64)
-        errors.append(Z @ Z.T - best)
-        errors.append(np.asarray(pca.eigenvalues) * size - values[: -rank - 1 : -1])
+        errors.append(Z @ Z.T - (leading * values) @ leading.T)
+        errors.append(np.asarray(pca.eigenvalues) * size - values)
     spectrum = np.linalg.eigvalsh(G)
+    relative = spectrum / spectrum[-1]
+    covariance = rkhs.Covariance(kernel, data)
     for power in (1, 3):
-        effective = float(_effective_rank(rkhs.Covariance(kernel, data), power))
-        exact_rank = np.sum(spectrum**power) / spectrum[-1] ** power
-        errors.append(effective / exact_rank - 1)
-    return as_residual(np.concatenate([np.ravel(error) for error in errors]))
+        effective = float(_effective_rank(covariance, power))
+        errors.append(effective / np.sum(relative**power) - 1)
+    return [as_residual(error) for error in errors]
 
 
 def principal_components() -> Check:
@@ -200,7 +194,7 @@ def _fitted(fit: Function, queries: Array, *arguments: Array) -> Any:
 
 def _cost_residual(
     n: int, d: int, c: int, k: int, q: int, power: int = 2
-) -> np.ndarray:
+) -> list[float]:
     """Compare multiply-adds of the library, in training and for q points, with their formulas for c = m."""
     points, chosen, queries = (section2.abstract_points(rows, d) for rows in (n, c, q))
     rnca = partial(_rnca, size=c, rank=k)
@@ -216,7 +210,7 @@ def _cost_residual(
         fitting = flops.multiply_adds(fit, *arguments)
         both = flops.multiply_adds(partial(_fitted, fit), queries, *arguments)
         residuals += [fitting / train - 1, (both - fitting) / test - 1]
-    return np.array(residuals)
+    return residuals
 
 
 def baselines(grids: Grids) -> Check:
@@ -273,7 +267,7 @@ def _table_residual(
     k: float,
     cut: bool = True,
     space_of_rows: bool = True,
-) -> np.ndarray:
+) -> list[float]:
     """Compare the text with the table; the test time of SKPCA, linear in m, is that of the library.
 
     It projects onto k directions or, without `cut`, onto all l. Without `space_of_rows` the entry for the space of
@@ -288,7 +282,7 @@ def _table_residual(
     if not space_of_rows:
         text, _ = pairs["SKPCA, space"]
         pairs["SKPCA, space"] = (text, (d + 1) * m)
-    return np.array([text / entry - 1 for text, entry in pairs.values()])
+    return [text / entry - 1 for text, entry in pairs.values()]
 
 
 def table1(grids: Grids) -> Check:
@@ -318,14 +312,15 @@ def _ratio_residual(
     l: float,  # noqa: E741, the paper's letter
     k: float,
     squared: bool = False,
-) -> np.ndarray:
+) -> list[float]:
     """Compare RNCA over SKPCA in space, and Nystrom over SKPCA at test, with their factors."""
-    costs = d * m + m * m
-    ratios = np.array([costs / (d * m + m * l), costs / (d * m + m * k)])
-    factors = [(d + m) / (d + l), (d + m) / (d + k)]
+    cost = d * m + m * m
+    space = (d + m) / (d + l)
+    test = (d + m) / (d + k)
     if squared:
-        factors = [(d + m * m) / (d + l), m / k]
-    return ratios / np.array(factors) - 1
+        space = (d + m * m) / (d + l)
+        test = m / k
+    return [cost / (d * m + m * l) / space - 1, cost / (d * m + m * k) / test - 1]
 
 
 def advantage() -> Check:

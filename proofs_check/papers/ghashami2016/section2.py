@@ -99,9 +99,9 @@ def _covariance_space(n: int, d: int, m: int, rows: int) -> int:
     return d * m + m * m
 
 
-def _exact_space(n: int, d: int, m: int, rows: int, each_point: int = 0) -> np.ndarray:
+def _exact_space(n: int, d: int, m: int, rows: int, each_point: int = 0) -> float:
     claimed = d * m + rows * m + 2 * m + 9 + each_point * n
-    return np.array([_numbers_between_points(n, d, m, rows) / claimed - 1])
+    return _numbers_between_points(n, d, m, rows) / claimed - 1
 
 
 def space(grids: Grids) -> Check:
@@ -138,12 +138,12 @@ def _order_of_training(
     return [(total / (n * d * m + n * rows * m), always(3.0, SOURCE))]
 
 
-def _exact_training(n: int, d: int, m: int, rows: int, freed: int = 1) -> np.ndarray:
+def _exact_training(n: int, d: int, m: int, rows: int, freed: int = 1) -> list[float]:
     """Compare with what is claimed if a shrink frees l / 2 + `freed` rows of l."""
     mapped, sketched = _spent(n, d, m, rows, rows // 2)
     shrinks = math.ceil((n - rows) / (rows // 2 + freed))
     claimed = shrinks * (rows**2 + (rows // 2 - 1) * rows) * m
-    return np.array([mapped / (n * d * m) - 1, sketched / claimed - 1])
+    return [mapped / (n * d * m) - 1, sketched / claimed - 1]
 
 
 def training(grids: Grids) -> Check:
@@ -168,14 +168,14 @@ def test_cost(n: int, d: int, m: int, rows: int, directions: int) -> int:
     return flops.multiply_adds(project, abstract_key(), abstract_points(n, d))
 
 
-def _exact_test(n: int, d: int, m: int, rows: int, onto: str = "l") -> np.ndarray:
+def _exact_test(n: int, d: int, m: int, rows: int, onto_all: bool = False) -> float:
     """Compare with what is claimed if the projection is onto l directions or, for a control, onto all m."""
-    directions = {"l": rows, "m": m}[onto]
+    directions = m if onto_all else rows
     claimed = n * (d * m + directions * m)
-    return np.array([test_cost(n, d, m, rows, rows) / claimed - 1])
+    return test_cost(n, d, m, rows, rows) / claimed - 1
 
 
 def test(grids: Grids) -> Check:
-    all_directions = partial(_exact_test, onto="m")
+    all_directions = partial(_exact_test, onto_all=True)
     controls = {"a projection onto all m directions": ("wrong cost", all_directions)}
     return judged(Identity, grids["sizes"], controls, printed=_exact_test)

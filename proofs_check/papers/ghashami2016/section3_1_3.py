@@ -367,15 +367,16 @@ def _oblique(data: Any) -> Pairs:
     return [(op_norm(oblique), always(1.0, "ghashami2016, Lemma 3.3, proof"))]
 
 
-def _over_complement(data: Any, basis: Function | None = None) -> np.ndarray:
+def _complement(W: np.ndarray) -> np.ndarray:
+    return linalg.null_space(W.T)
+
+
+def _over_complement(data: Any, basis: Function = _complement) -> float:
     """Compare |Z (I - W W') Z'|_2 with the largest |Z x|^2 over unit vectors x of the complement of W."""
     Z = data["A"]
     W = algorithm1.row_space(data["B"])
-    directions = linalg.null_space(W.T) if basis is None else basis(W)
-    difference = Z @ Z.T - Z @ W @ W.T @ Z.T
-    return np.array(
-        [(op_norm(difference) - op_norm(Z @ directions) ** 2) / op_norm(Z) ** 2]
-    )
+    largest = op_norm(Z @ basis(W)) ** 2
+    return (op_norm(Z @ Z.T - Z @ W @ W.T @ Z.T) - largest) / op_norm(Z) ** 2
 
 
 def lem3_3_proof() -> Check:

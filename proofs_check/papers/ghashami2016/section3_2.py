@@ -59,7 +59,7 @@ def _lengths(
     setting: Setting,
     power: int = 2,
     changed: Function = np.asarray,
-) -> np.ndarray:
+) -> list[float]:
     """Compare |G - Y Y'|_2 with differences of lengths, or of another power of them, with changed(Phi) for Phi."""
     G, Y = _matrices(key, setting)
     values, vectors = np.linalg.eigh(G)
@@ -69,10 +69,10 @@ def _lengths(
     spectral = op_norm(error)
     normal = np.random.default_rng(0).standard_normal(G.shape)
     largest = partial(_largest_difference, changed(Phi), Y, power=power)
-    attained = largest(np.linalg.eigh(error)[1])
-    exceeded = max(largest(normal) - spectral, 0)
     # The largest is attained at an eigenvector, and no other direction exceeds it.
-    return np.array([attained - spectral, exceeded]) / spectral
+    attained = largest(np.linalg.eigh(error)[1]) / spectral
+    exceeded = max(largest(normal) / spectral - 1, 0)
+    return [attained - 1, exceeded]
 
 
 def lem3_4(inputs: Inputs) -> Check:
