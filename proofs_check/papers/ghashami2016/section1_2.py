@@ -71,10 +71,10 @@ def nystrom_spectral(inputs: Inputs) -> Check:
             eps = at_failure(bound, Setting("", shapes=shapes), "eps", math.log(delta))
             label = f"c={shapes['size']} landmarks, uniform, delta={delta:g}"
             settings.append(cloud.setting(label, {"eps": eps, "first": 0}, shapes))
+    # One half of the points is what a bad choice may miss.
     numbers = {**settings[0].numbers, "first": 1}
     name = settings[0].name.replace("uniform", "the first ones")
     first = replace(settings[0], name=name, numbers=numbers)
-    # One half of the points is what a bad choice may miss.
     tail = Tail(trials.nystrom_error, bound, lambda setting: 1.0)
     control = Control("landmarks from the first points", tail, (first,), "wrong law")
     return Check(corrected=Form(tail, tuple(settings)), controls=(control,))

@@ -102,15 +102,12 @@ def _uniformly(diagonal: np.ndarray, positive: np.ndarray) -> np.ndarray:
 
 
 def _law_of_columns(A: np.ndarray, chances: Function) -> Law:
-    """Return the law for any matrix, by all sets of columns; the order in which a set was drawn does not matter.
-
-    Sets are numbers, whose bits say which columns they have.
-    """
+    """Return the law for any matrix, by all sets of columns; the order in which a set was drawn does not matter."""
     law: Law = []
-    residuals = {0: A}
-    odds = {0: 1.0}
+    residuals = {frozenset[int](): A}
+    odds = dict.fromkeys(residuals, 1.0)
     for _ in A:
-        next_odds: dict[int, float] = defaultdict(float)
+        next_odds: dict[frozenset[int], float] = defaultdict(float)
         for columns, p in odds.items():
             R = residuals[columns]
             diagonal = np.diagonal(R)
@@ -120,11 +117,10 @@ def _law_of_columns(A: np.ndarray, chances: Function) -> Law:
                 continue
             share = chances(diagonal, positive)
             for i in np.flatnonzero(positive):
-                more = columns | 1 << int(i)
+                more = columns | {int(i)}
                 next_odds[more] += p * share[i]
-                if more not in residuals:
-                    residuals[more] = R - np.outer(R[i], R[i]) / R[i, i]
-        odds = dict(next_odds)
+                residuals.setdefault(more, R - np.outer(R[i], R[i]) / R[i, i])
+        odds = next_odds
         traces = [np.trace(residuals[columns]) for columns in odds]
         law.append((np.array([*odds.values()]), np.array(traces)))
     return law
@@ -148,6 +144,11 @@ def _law_and_spectrum(data: Any, chances: Function) -> tuple[Law, np.ndarray]:
     return [(p, traces / trace) for p, traces in law], values / trace
 
 
+def _at(outcomes: list[Any], size: int | None) -> Any:
+    """Return what so many columns leave: at least one, and at most all."""
+    return outcomes[min(size or 1, len(outcomes)) - 1]
+
+
 def _traces(
     setting: Setting,
     chances: Function = _by_diagonal,
@@ -161,43 +162,34 @@ def _traces(
     """
     law, values = _law_and_spectrum(setting.data, chances)
     law.append((np.ones(1), np.zeros(1)))
-    source = "jaxkern, Theorem J of ghashami2016"
+    means = [float(p @ traces) for p, traces in law]
     tails = np.append(np.cumsum(values[::-1])[::-1], 0.0)
-
-    def after(size: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the law after so many columns: at least one, and at most all."""
-        return law[min(size or 1, len(law)) - 1]
-
+    planned = partial(plan.pivoted_cholesky, eigenvalues=values)
+    right = partial(always, source="jaxkern, Theorem J of ghashami2016")
     pairs = []
     # The first is what one column leaves in the mean.
     for eps in (1 - float(values @ values), 0.5, 0.2, 0.05):
-        in_mean = plan.pivoted_cholesky(eps + 1e-9, eigenvalues=values)
-        likely = plan.pivoted_cholesky(eps, 0.5, eigenvalues=values)
-        mean = np.dot(*after(in_mean.num_landmarks))
-        p, traces = after(likely.num_landmarks)
-        pairs.append((times * float(mean), always(eps, source)))
-        pairs.append((float(p @ (traces > eps)), always(0.5, source)))
-    one = always(1.0, source)
+        mean = _at(means, planned(eps + 1e-9).num_landmarks)
+        p, traces = _at(law, planned(eps, 0.5).num_landmarks)
+        pairs.append((times * mean, right(eps)))
+        pairs.append((float(p @ (traces > eps)), right(0.5)))
     for rank in (1, 2, 3):
+        tail = tails[rank]
         for eps in (2.0, 0.5, 0.1):
             first = rank / eps
-            second = -rank * math.log(eps * tails[rank])
+            second = -rank * math.log(eps * tail)
             size = math.ceil(max(share * first + log * second, 1))
-            least = max(size + (1 - share) * first + (1 - log) * second + 1e-9, 1)
+            rest = (1 - share) * first + (1 - log) * second
             bound = streaming.pivoted_cholesky_mean(
-                eps=eps, rank=rank, tail=tails[rank], num_landmarks=least
+                eps=eps, rank=rank, tail=tail, num_landmarks=max(size + rest + 1e-9, 1)
             )
-            right = valid(bound, setting).value
-            pairs.append((float(np.dot(*after(size))) / right, one))
-            if eps > 1:
-                continue
-            leading = plan.pivoted_cholesky(
-                eps, eigenvalues=values[:rank], trace=1.0, rank=rank
-            )
-            every = plan.pivoted_cholesky(eps, eigenvalues=values, rank=rank)
-            for sizes in (leading, every):
-                mean = np.dot(*after(sizes.num_landmarks))
-                pairs.append((float(mean) / right, one))
+            sizes: list[int | None] = [size]
+            if eps < 1:
+                leading = planned(eps, eigenvalues=values[:rank], trace=1.0, rank=rank)
+                every_value = planned(eps, rank=rank)
+                sizes += [leading.num_landmarks, every_value.num_landmarks]
+            most = valid(bound, setting).value
+            pairs += [(_at(means, size) / most, right(1.0)) for size in sizes]
     return pairs
 
 
