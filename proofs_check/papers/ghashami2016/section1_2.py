@@ -242,21 +242,24 @@ def costs(n: Any, d: Any, eps: Any, k: Any) -> Costs:
     log = np.log(n)
     m = log / eps**2
     rows = 1 / eps
-    quadratic = d * log / eps**2 + log**2 / eps**4
-    test = d * log / eps**2 + k * log / eps**2
-    nystrom = n * log / eps**2 + d * log**3 / eps**4 + log**3 / eps**6
-    rnca = n * d * log / eps**2 + n * log**2 / eps**4 + log**3 / eps**6
-    skpca = n * d * log / eps**2 + n * log / eps**3
+    mapped = d * m
+    # The table has no m and no l.
+    linear = d * log / eps**2
+    squared = log**2 / eps**4
+    cubed = log**3 / eps**6
+    test = linear + k * log / eps**2
+    streamed = log / eps**3
+    nystrom = n * log / eps**2 + d * log**3 / eps**4 + cubed
     return {
-        "Nystrom, train": (n * m + d * m**2 * log + m**3, nystrom),
-        "Nystrom, test": (m * d + m**2, quadratic),
-        "Nystrom, space": (m * d + m**2, quadratic),
-        "RNCA, train": (n * m * d + n * m**2 + m**3, rnca),
-        "RNCA, test": (d * m + m * k, test),
-        "RNCA, space": (d * m + m**2, quadratic),
-        "SKPCA, train": (n * d * m + n * m * rows, skpca),
-        "SKPCA, test": (d * m + m * rows, test),
-        "SKPCA, space": (d * m + m * rows, d * log / eps**2 + log / eps**3),
+        "Nystrom, train": (n * m + mapped * m * log + m**3, nystrom),
+        "Nystrom, test": (mapped + m**2, linear + squared),
+        "Nystrom, space": (mapped + m**2, linear + squared),
+        "RNCA, train": (n * (mapped + m**2) + m**3, n * (linear + squared) + cubed),
+        "RNCA, test": (mapped + m * k, test),
+        "RNCA, space": (mapped + m**2, linear + squared),
+        "SKPCA, train": (n * (mapped + m * rows), n * (linear + streamed)),
+        "SKPCA, test": (mapped + m * rows, test),
+        "SKPCA, space": (mapped + m * rows, linear + streamed),
     }
 
 

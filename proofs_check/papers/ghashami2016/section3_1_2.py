@@ -9,7 +9,6 @@ import numpy as np
 from jax import Array
 from scipy import stats
 
-from jaxkern import features, kernels
 from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
 from proofs_check.claim import (
@@ -88,12 +87,8 @@ def _deviation(key: Array, population: Any, numbers: Any, *, rows: int) -> Array
 
     That is |1 - |z|^2| for the features z of the point.
     """
-    del population
-    dtype = jnp.result_type(float)
-    kernel = kernels.Gaussian(1.0)
-    phi = features.shifted_fourier(key, kernel, 1, num_frequencies=rows, dtype=dtype)
-    z = phi(jnp.zeros((1, 1), dtype))
-    return jnp.abs(1 - numbers["scale"] * jnp.sum(z**2))
+    energy = jnp.sum(trials.squares_at_origin(key, rows))
+    return jnp.abs(1 - numbers["scale"] * energy)
 
 
 def _order(*, delta: float, m: float) -> Bound:

@@ -29,6 +29,11 @@ def _norm(E: Array) -> Array:
     return jnp.max(jnp.abs(eigvalsh((E + E.T) / 2)))
 
 
+def _difference(population: Any, Y: Array, scale: Any = 1) -> Array:
+    """(G - scale Y Y') / n."""
+    return (population["gram"] - scale * matmul(Y, Y.T)) / len(Y)
+
+
 def _gram_error(
     statistic: Callable[[Array], Array],
     key: Array,
@@ -38,8 +43,7 @@ def _gram_error(
 ) -> Array:
     """Return a statistic of (G - scale Z Z') / n."""
     Z = draw(key, population, **shapes)(population["points"])
-    difference = population["gram"] - numbers["scale"] * matmul(Z, Z.T)
-    return statistic(difference / len(Z))
+    return statistic(_difference(population, Z, numbers["scale"]))
 
 
 spectral_error = partial(_gram_error, _norm)
@@ -91,7 +95,7 @@ def _streamed(
 def stream_error(key: Array, population: Any, numbers: Any, **shapes: int) -> Array:
     """|G - Z W W'Z'|_2 / n for streaming kernel PCA of the first `numbers["seen"]` points, by the library."""
     Y = _streamed(key, population, numbers, **shapes)
-    return _norm((population["gram"] - matmul(Y, Y.T)) / len(Y))
+    return _norm(_difference(population, Y))
 
 
 @sample("excess")
@@ -117,7 +121,7 @@ def nystrom_error(key: Array, population: Any, numbers: Any, *, size: int) -> Ar
     uniform = landmarks.uniform(key, points, num_landmarks=size)
     chosen = jnp.where(numbers["first"] > 0, points[:size], uniform)
     Y = features.nystrom(population["kernel"], chosen)(points)
-    return _norm((population["gram"] - matmul(Y, Y.T)) / len(Y))
+    return _norm(_difference(population, Y))
 
 
 def with_replacement(key: Array, G: Array, first: Any, size: int) -> Array:
@@ -168,12 +172,17 @@ def nystrom_ratio(
     return _norm(nystrom_difference(G, chosen, rank)) / population["tail"]
 
 
+def squares_at_origin(key: Array, size: int) -> Array:
+    """The squares of `size` shifted features of a point."""
+    points = jnp.zeros((1, 1), jnp.result_type(float))
+    origin = {"kernel": kernels.Gaussian(1.0), "points": points}
+    return draw(key, origin, size, 0)(points)[0] ** 2
+
+
 def copies_error(key: Array, population: Any, numbers: Any, *, most: int) -> Array:
     """|G - Ghat|_2 / n for copies of a point and the first `numbers["m"]` of `most` shifted features."""
-    dtype = jnp.result_type(float)
-    origin = {"kernel": kernels.Gaussian(1.0), "points": jnp.zeros((1, 1), dtype)}
-    squares = draw(key, origin, most, 0)(origin["points"])[0] ** 2
-    first = jnp.arange(most, dtype=dtype) < numbers["m"]
+    squares = squares_at_origin(key, most)
+    first = jnp.arange(most, dtype=squares.dtype) < numbers["m"]
     return jnp.abs(1 - most / numbers["m"] * jnp.sum(jnp.where(first, squares, 0)))
 
 
