@@ -32,17 +32,14 @@ def registered(claim: str, form: str) -> Form:
 
 def registered_at(claim: str, form: str, population: Any, **shapes: int) -> Form:
     """Return a registered statement at one setting."""
-    return Form(
-        registered(claim, form).statement,
-        (Setting(FOUND, population, shapes=shapes),),
-        "",
-    )
+    setting = Setting(FOUND, population, shapes=shapes)
+    return Form(registered(claim, form).statement, (setting,))
 
 
 def inequality(left: float, right: float, source: str) -> Form:
     """Return left <= right, two numbers that were computed on the host, as a form to be judged."""
-    pair = float(left), always(right, source)
-    return Form(Inequality(lambda key, setting: [pair]), (Setting(FOUND),), "")
+    pair = (float(left), always(right, source))
+    return Form(Inequality(lambda: [pair]), (Setting(FOUND),))
 
 
 def length(x: jax.Array) -> jax.Array:
@@ -81,7 +78,8 @@ def removed(C: jax.Array, number: int) -> tuple[jax.Array, jax.Array]:
 
 @removed.defjvp
 def _removed_jvp(number: int, primals: Any, tangents: Any) -> Any:
-    (C,), (tangent,) = primals, tangents
+    (C,) = primals
+    (tangent,) = tangents
     values, vectors = jnp.linalg.eigh(C)
     delta = values[-number]
     capped = jnp.minimum(values, delta)
@@ -89,14 +87,11 @@ def _removed_jvp(number: int, primals: Any, tangents: Any) -> Any:
     apart = values[:, None] - values[None, :]
     same = apart == 0
     below = (values < delta).astype(values.dtype)
-    slope = jnp.where(
-        same,
-        below[:, None] * below[None, :],
-        (capped[:, None] - capped[None, :]) / jnp.where(same, 1, apart),
-    )
+    differences = capped[:, None] - capped[None, :]
+    divided = differences / jnp.where(same, 1, apart)
+    slope = jnp.where(same, below[:, None] * below[None, :], divided)
     moved = rotated[-number, -number]
     change = slope * rotated + jnp.diag((1 - below) * moved)
-    return (matmul(vectors * capped[None, :], vectors.T), delta), (
-        matmul(matmul(vectors, change), vectors.T),
-        moved,
-    )
+    minimum = matmul(vectors * capped[None, :], vectors.T)
+    slope_of_minimum = matmul(matmul(vectors, change), vectors.T)
+    return (minimum, delta), (slope_of_minimum, moved)

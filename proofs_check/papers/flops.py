@@ -22,36 +22,37 @@ def multiply_adds(function: Callable[..., Any], *args: Any) -> int:
 def _count(jaxpr: Any) -> int:
     total = 0
     by_rounding = set()
-    platforms = {
-        equation.outvars[0]
-        for equation in jaxpr.eqns
-        if equation.primitive.name == "platform_index"
-    }
+    platforms = set()
     for equation in jaxpr.eqns:
         name = equation.primitive.name
-        if name == "custom_vmap_call" or (
-            name == "convert_element_type" and equation.invars[0] in by_rounding
-        ):
+        inputs = [v for v in equation.invars if not hasattr(v, "val")]
+        rounded = not by_rounding.isdisjoint(inputs)
+        if name == "platform_index":
+            platforms.update(equation.outvars)
+        elif name == "custom_vmap_call" or (name == "convert_element_type" and rounded):
             by_rounding.update(equation.outvars)
-        if name == "while" and not by_rounding.isdisjoint(
-            v for v in equation.invars if not hasattr(v, "val")
-        ):
+        elif name == "while" and rounded:
             continue  # it corrects what points far from their mean have lost
-        if name == "cond":
+        elif name == "cond":
             counts = [_count(branch.jaxpr) for branch in equation.params["branches"]]
-            which = min if equation.invars[0] in platforms else max
-            total += counts[1] if equation.invars[0] in by_rounding else which(counts)
+            index = equation.invars[0]
+            if index in by_rounding:
+                total += counts[1]
+            else:
+                total += min(counts) if index in platforms else max(counts)
             continue
-        if name == "dot_general":
-            ((left, _), _) = equation.params["dimension_numbers"]
-            shape = equation.invars[0].aval.shape
-            total += math.prod(equation.outvars[0].aval.shape) * math.prod(
-                shape[i] for i in left
-            )
+        elif name == "dot_general":
+            total += _multiply_adds_of_product(equation)
         repeats = equation.params.get("length", 1) if name == "scan" else 1
-        for value in jax.tree.leaves(
-            list(equation.params.values()), is_leaf=keys.is_jaxpr
-        ):
+        parameters = list(equation.params.values())
+        for value in jax.tree.leaves(parameters, is_leaf=keys.is_jaxpr):
             if keys.is_jaxpr(value):
                 total += repeats * _count(getattr(value, "jaxpr", value))
     return total
+
+
+def _multiply_adds_of_product(equation: Any) -> int:
+    ((contracted, _), _) = equation.params["dimension_numbers"]
+    shape = equation.invars[0].aval.shape
+    terms = math.prod(shape[i] for i in contracted)
+    return math.prod(equation.outvars[0].aval.shape) * terms

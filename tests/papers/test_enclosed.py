@@ -6,15 +6,15 @@ from fractions import Fraction
 import pytest
 
 from proofs_check.claim import Exact, Identity, Inequality
-from proofs_check.engine.enclosures import at_most, ball, precision, prove
+from proofs_check.engine.enclosures import at_most, ball, bound, precision, prove
 from proofs_check.papers.amini2021.enclosures import _two_clusters
 from proofs_check.papers.chen2016 import enclosures, laws
 from proofs_check.papers.ghashami2016.enclosures import (
-    USED,
-    _hoeffding,
+    coins_tail,
     copies_tail,
     returned,
 )
+from proofs_check.papers.ghashami2016.section3_1_2 import chernoff_hoeffding
 
 pytest.importorskip("flint")
 mpmath = pytest.importorskip("mpmath")
@@ -90,9 +90,11 @@ def test_what_is_false_is_not_proved():
     assert not prove(
         lambda y: 1.5 * y * y + (1 - 2 * y).log() / 2 + y, places, zeros={0: (0, 2)}
     ).holds
-    assert not at_most(lambda: copies_tail(100_000, Fraction(1, 1000))).holds
-    tail, right = _hoeffding(*USED[-1])
-    assert tail <= right and tail > right * right / 2
+    half = ball(0.5)
+    assert not at_most(lambda: (copies_tail(100_000, Fraction(1, 1000)), half)).holds
+    coins = {"alpha": ball(60), "r": ball(400), "step": half}
+    right = bound(chernoff_hoeffding, **coins).log_failure.exp()
+    assert right * right / 2 < coins_tail(**coins) <= right
     assert returned([0, 0, 1, 1, *[2] * 3], 4) == {0, 1}
     with pytest.raises(ArithmeticError):
         _two_clusters((1, 2, 0), 400, *map(ball, (4.0, 0.854, 0.854)))

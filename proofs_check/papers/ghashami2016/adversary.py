@@ -1,18 +1,20 @@
 """ghashami2016: random features of few points, streams with their order, and best approximations."""
 
-import functools
 import math
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from scipy import stats
 
-from jaxkern import features, kernels
-from jaxkern.bounds import Bound
+from jaxkern import kernels
+from jaxkern.bounds import Bound, streaming
 from jaxkern.bounds import fourier as bounds
+from jaxkern.gram import gram
 from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Form, Setting, Tail
 from proofs_check.engine import enclosures
@@ -26,55 +28,93 @@ from proofs_check.papers.adversaries import (
     removed,
     squared_distances,
 )
+from proofs_check.papers.ghashami2016 import trials
+from proofs_check.papers.ghashami2016.section3_1_3 import (
+    PRINTED_PROJECTION,
+    projection_bound,
+)
+from proofs_check.papers.ghashami2016.setup import Formula, Function, at_failure
+from proofs_check.papers.shared import bound_of
 
-Params = Mapping[str, jax.Array]
+Params = Mapping[str, Array]
 Found = Mapping[str, np.ndarray]
 
 DIM = 2
+FORMS = ("printed", "corrected")
+
+
+class Arithmetic(NamedTuple):
+    """What the left sides need: eigenvalues in descending order, and Frobenius norms."""
+
+    xp: Any
+    eigenvalues: Function
+    norm: Function
+    largest: Function
+    solve: Function
+
+
+def _descending(matrix: Any) -> Any:
+    return enclosures.eigenvalues(matrix)[::-1]
+
+
+def _solve_in_balls(A: Any, B: Any) -> Any:
+    return enclosures.xp.linalg.inv(A) @ B
+
+
+JAX = Arithmetic(jnp, eigvalsh, length, jnp.max, jnp.linalg.solve)
+BALLS = Arithmetic(
+    np, _descending, enclosures.xp.linalg.norm, enclosures.xp.max, _solve_in_balls
+)
 
 
 def targets() -> tuple[Target, ...]:
     """Return the targets of this paper."""
-    forms = ("printed", "corrected")
+    shifted = bounds.quadratic_form_shifted
+    printed = partial(shifted, as_printed=True)
     return (
-        _quadratic_form("ghashami2016:thm3.1-rare", "printed"),
-        _quadratic_form("ghashami2016:thm3.1", "corrected"),
-        _quadratic_form("jaxkern:quadratic-form-paired", "corrected"),
+        _quadratic_form("ghashami2016:thm3.1-rare", "printed", printed),
+        _quadratic_form("ghashami2016:thm3.1", "corrected", shifted),
+        _quadratic_form(PAIRED, "corrected", _paired_form),
         *(_shrinking(*target) for target in ROWS),
-        *(_late_rows(form) for form in forms),
-        *(_best_rank(form) for form in forms),
+        *(_late_rows(form) for form in FORMS),
+        *(_best_rank(form) for form in FORMS),
     )
 
 
+PAIRED = "jaxkern:quadratic-form-paired"
 POINTS = 6
-EPS, DELTA = 0.1, 0.01
+EPS = 0.1
+DELTA = 0.01
 TRIALS = 4_000
 
 
-def _quadratic_form(claim: str, form: str) -> Target:
+def _paired_form(*, eps: Any, num_features: Any) -> Bound:
+    return bounds.quadratic_form_paired(eps=eps, num_frequencies=num_features)
+
+
+def _quadratic_form(claim: str, form: str, formula: Formula) -> Target:
     """The deviation is a mean of independent terms; what is climbed is their standard deviation."""
-    paired, printed = claim.endswith("paired"), form == "printed"
-    size = math.ceil(
-        math.log(2 / DELTA) / (2 * EPS**2) * (1 if paired or printed else 2 / 0.823)
-    )
-    # Where a normal variable of this standard deviation exceeds EPS sqrt(size) with probability DELTA.
-    limit = EPS * math.sqrt(size) / float(stats.norm.isf(DELTA / 2))
-    name = f"{size} {'pairs' if paired else 'shifted features'}, eps={EPS:g}, delta={DELTA:g}"
+    paired = claim == PAIRED
+    at_eps = Setting("", numbers={"eps": EPS})
+    least = at_failure(bound_of(formula), at_eps, "num_features", math.log(DELTA))
+    size = math.ceil(least)
+    shapes = {"size": size, "paired": int(paired)}
+    kind = "pairs" if paired else "shifted features"
+    fourth = 1.0 if paired else 1.5
     return Target(
         claim,
         form,
-        f"{POINTS} points in dimension {DIM}, their weights x of norm 1, and the lengthscale; {name}",
+        f"{POINTS} points in dimension {DIM}, their weights x of norm 1, and the lengthscale; "
+        f"{size} {kind}, eps={EPS:g}, delta={DELTA:g}",
         start=_start_form,
         project=_project_form,
-        excess=functools.partial(
-            _excess_form, limit=limit, fourth=1.0 if paired else 1.5
-        ),
-        recheck=functools.partial(_recheck_form, claim=claim, form=form, size=size),
+        excess=partial(_excess_form, formula=formula, size=size, fourth=fourth),
+        recheck=partial(_recheck_form, formula=formula, shapes=shapes),
         trials=TRIALS,
     )
 
 
-def _start_form(key: jax.Array) -> Params:
+def _start_form(key: Array) -> Params:
     key_points, key_weights, key_scale = jax.random.split(key, 3)
     return {
         "points": 2 * jax.random.normal(key_points, (POINTS, DIM)),
@@ -85,76 +125,78 @@ def _start_form(key: jax.Array) -> Params:
 
 def _project_form(params: Params) -> Params:
     scale = jnp.clip(params["log_lengthscale"], -2, 2)
-    return {
-        **params,
-        "weights": between(params["weights"], 1.0, 1.0),
-        "log_lengthscale": scale,
-    }
+    weights = between(params["weights"], 1.0, 1.0)
+    return {**params, "weights": weights, "log_lengthscale": scale}
 
 
-def _excess_form(
-    params: Params, key: jax.Array, *, limit: float, fourth: float
-) -> jax.Array:
-    """The standard deviation of one term over its limit, minus 1.
+def _variance_of_term(params: Params, fourth: float) -> Array:
+    """Return the variance of the quadratic form of one pair or shifted feature, over n^2.
 
     With s(w) = sum_i x_i exp(i <w, a_i>) a pair contributes |s|^2 and a shifted feature (1 + cos 2 b) |s|^2 in law,
-    b uniform: second moments E |s|^4 and 3/2 of it. E |s|^4 is a sum of the kernel over pairs of differences.
+    b uniform: second moments E |s|^4 and 3/2 of it, `fourth`. E |s|^4 is a sum of the kernel over pairs of differences.
     """
-    del key
-    x, X = params["weights"], params["points"] / jnp.exp(params["log_lengthscale"])
+    x = params["weights"]
+    X = params["points"] / jnp.exp(params["log_lengthscale"])
     differences = (X[:, None, :] - X[None, :, :]).reshape(-1, DIM)
     products = (x[:, None] * x[None, :]).ravel()
     mean = jnp.sum(products * gaussian(jnp.sum(differences**2, axis=1)))
     K = gaussian(squared_distances(differences, -differences))
     variance = fourth * jnp.sum(products * matmul(K, products)) - mean**2
-    return jnp.sqrt(jnp.maximum(variance, 1e-12)) / POINTS / limit - 1
+    return jnp.maximum(variance, 1e-12) / POINTS**2
 
 
-def _recheck_form(params: Found, *, claim: str, form: str, size: int) -> Form:
+def _excess_form(
+    params: Params, key: Array, *, formula: Formula, size: int, fourth: float
+) -> Array:
+    """The standard deviation, over that of a normal error that exceeds the bound with probability delta, minus 1."""
+    del key
+    deviation = jnp.sqrt(_variance_of_term(params, fourth) / size)
+    bound = formula(eps=jnp.full_like(deviation, EPS), num_features=size)
+    return deviation * float(stats.norm.isf(DELTA / 2)) / bound.value - 1
+
+
+def _recheck_form(params: Found, *, formula: Formula, shapes: dict[str, int]) -> Form:
     """The statement at these points, sampled with the library's features."""
-    paired = claim.endswith("paired")
-
-    def bound(setting: Setting) -> Bound:
-        if paired:
-            return bounds.quadratic_form_paired(eps=EPS, num_frequencies=size)
-        return bounds.quadratic_form_shifted(
-            eps=EPS, num_features=size, as_printed=form == "printed"
-        )
-
     real = jnp.result_type(float)
     weights = params["weights"] / np.linalg.norm(params["weights"])
+    points = jnp.asarray(params["points"], real)
+    log_lengthscale = jnp.asarray(params["log_lengthscale"], real)
+    kernel = kernels.Gaussian(jnp.exp(log_lengthscale))
     population = {
-        "points": jnp.asarray(params["points"], real),
+        "kernel": kernel,
+        "points": points,
+        "gram": gram(kernel, points),
         "weights": jnp.asarray(weights, real),
-        "lengthscale": jnp.exp(jnp.asarray(params["log_lengthscale"], real)),
     }
-    setting = Setting(FOUND, population, shapes={"size": size, "paired": int(paired)})
-    return Form(Tail(_form_error, bound), (setting,), "")
+    setting = Setting(FOUND, population, {"eps": EPS, "scale": 1}, shapes)
+    bound = bound_of(formula, num_features="size")
+    return Form(Tail(trials.weighted_form_error, bound), (setting,))
 
 
-def _form_error(
-    key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int
-) -> jax.Array:
-    """|x'(G - Z Z') x| / n."""
-    del numbers
-    points, x = population["points"], population["weights"]
-    kernel = kernels.Gaussian(population["lengthscale"])
-    make = features.paired_fourier if paired else features.shifted_fourier
-    Z = make(key, kernel, points.shape[1], num_frequencies=size, dtype=points.dtype)(
-        points
-    )
-    exact = jnp.sum(
-        x[:, None]
-        * x[None, :]
-        * gaussian(squared_distances(points, points) / kernel.lengthscale**2)
-    )
-    return jnp.abs(exact - jnp.sum(matmul(x, Z) ** 2)) / points.shape[0]
+class Stream(NamedTuple):
+    """A stream of rows and the buffer that it goes through."""
+
+    size: int
+    """l."""
+    slots: int
+    """The rows of the buffer."""
+    number: int
+    """Which squared singular value is subtracted."""
+    length: int
+    """The rows of the stream."""
+    bound: Formula
 
 
-ROWS = {  # (l, rows of the buffer, which squared singular value is subtracted, rows of the stream)
-    ("ghashami2016:lem3.2", "printed"): (2, 2, 2, 6),
-    ("ghashami2016:lem3.2", "corrected"): (4, 4, 2, 10),
-    ("jaxkern:frequent-directions", "corrected"): (2, 4, 3, 8),
+ROWS = {
+    ("ghashami2016:lem3.2", "printed"): Stream(
+        2, 2, 2, 6, streaming.frequent_directions_rowwise
+    ),
+    ("ghashami2016:lem3.2", "corrected"): Stream(
+        4, 4, 2, 10, streaming.frequent_directions
+    ),
+    ("jaxkern:frequent-directions", "corrected"): Stream(
+        2, 4, 3, 8, streaming.frequent_directions_buffered
+    ),
 }
 COLUMNS = 5
 DECAY = [0.3**i for i in range(COLUMNS)]
@@ -162,32 +204,22 @@ DECAY = [0.3**i for i in range(COLUMNS)]
 
 def _shrinking(claim: str, form: str) -> Target:
     """What a sketch loses, in units of |A|_F^2; the statement itself is the registered one."""
-    size, slots, place, count = ROWS[claim, form]
-    ranks = (
-        place
-        if claim.startswith("jaxkern")
-        else (size if form == "printed" else size // 2)
-    )
+    stream = ROWS[claim, form]
+    loss = _subtracted if claim.startswith("jaxkern") else _lost
     return Target(
         claim,
         form,
-        f"{count} rows in dimension {COLUMNS} and their order; l={size}",
-        start=functools.partial(_start_rows, count=count),
+        f"{stream.length} rows in dimension {COLUMNS} and their order; l={stream.size}",
+        start=partial(_start_rows, count=stream.length),
         project=_project_rows,
-        excess=functools.partial(
-            _excess_shrinking,
-            slots=slots,
-            place=place,
-            ranks=ranks,
-            certified=claim.startswith("jaxkern"),
-        ),
-        recheck=functools.partial(
-            _recheck_shrinking, claim=claim, form=form, size=size
+        excess=partial(_excess_shrinking, stream=stream, loss=loss),
+        recheck=lambda params: registered_at(
+            claim, form, {"rows": params["rows"][params["order"]]}, l=stream.size
         ),
     )
 
 
-def _start_rows(key: jax.Array, *, count: int) -> Params:
+def _start_rows(key: Array, *, count: int) -> Params:
     key_rows, key_order = jax.random.split(key)
     # Singular values that fall: rows that are all alike would nearly be a worst case.
     rows = jax.random.normal(key_rows, (count, COLUMNS)) * jnp.asarray(DECAY)[None, :]
@@ -200,62 +232,88 @@ def _project_rows(params: Params) -> Params:
     return {**params, "rows": between(params["rows"], size, size)}
 
 
+def _shrinks(A: Array, stream: Stream) -> tuple[list[Array], list[Array]]:
+    """Return what each shrink takes away, if the stream ends with one, and the squares that they subtract.
+
+    The buffer shrinks when it is full, to `number` - 1 rows.
+    """
+    C = jnp.zeros((COLUMNS, COLUMNS), A.dtype)
+    taken_away = []
+    squares = []
+    start = 0
+    for stop in range(
+        stream.slots, stream.length + 1, stream.slots - stream.number + 1
+    ):
+        C = C + matmul(A[start:stop].T, A[start:stop])
+        gone, square = removed(C, stream.number)
+        C = C - gone
+        start = stop
+        taken_away.append(gone)
+        squares.append(square)
+    return taken_away, squares
+
+
+def _lost(A: Array, stream: Stream) -> Array:
+    """Return |A'A - B'B|_2."""
+    taken_away, _ = _shrinks(A, stream)
+    return eigvalsh(jnp.sum(jnp.stack(taken_away), axis=0))[0]
+
+
+def _subtracted(A: Array, stream: Stream) -> Array:
+    """Return the sum of what was subtracted, which certifies the loss."""
+    _, squares = _shrinks(A, stream)
+    return jnp.sum(jnp.stack(squares))
+
+
 def _excess_shrinking(
     params: Params,
-    key: jax.Array,
+    key: Array,
     *,
-    slots: int,
-    place: int,
-    ranks: int,
-    certified: bool,
-) -> jax.Array:
-    """The logarithm of the loss over the smallest of |A - A_k|_F^2 / (ranks - k), k < ranks.
+    stream: Stream,
+    loss: Function,
+) -> Array:
+    """The logarithm of the loss, or of its certificate, over the smallest bound, all over |A|_F^2.
 
-    Where A is nearly of rank k both are small, and say little: 1e-4 |A|_F^2 is added to the second. The loss is
-    |A'A - B'B|_2 or, `certified`, the sum of what was subtracted. The buffer shrinks when `slots` rows are full, to
-    `place` - 1 rows, and the stream ends with a shrink.
+    Where A is nearly of rank k both are small, and say little: 1e-4 is added to the bound.
     """
     del key
     A = params["rows"][params["order"]]
     total = jnp.sum(A * A)
-    C = lost = jnp.zeros((COLUMNS, COLUMNS), A.dtype)
-    subtracted, start = jnp.zeros((), A.dtype), 0
-    for stop in range(slots, A.shape[0] + 1, slots - place + 1):
-        C = C + matmul(A[start:stop].T, A[start:stop])
-        gone, delta = removed(C, place)
-        C, lost, subtracted, start = C - gone, lost + gone, subtracted + delta, stop
-    loss = subtracted if certified else eigvalsh(lost)[0]
+    left = jnp.maximum(loss(A, stream), 0) / total
     squares = jnp.maximum(eigvalsh(matmul(A.T, A)), 0)
-    tails = jnp.flip(jnp.cumsum(jnp.flip(squares)))[: min(ranks, COLUMNS)]
-    limits = tails / (ranks - jnp.arange(tails.shape[0]).astype(A.dtype))
-    return jnp.log(
-        (jnp.maximum(loss, 0) / total + 1e-9) / (jnp.min(limits) / total + 1e-4)
-    )
+    tails = jnp.flip(jnp.cumsum(jnp.flip(squares))) / total
+    ranks = jnp.arange(COLUMNS).astype(A.dtype)
+    bound = stream.bound(residual_energy=tails, sketch_size=stream.size, rank=ranks)
+    limit = jnp.min(jnp.where(bound.valid, bound.value, jnp.inf))
+    return jnp.log((left + 1e-9) / (limit + 1e-4))
 
 
-def _recheck_shrinking(params: Found, *, claim: str, form: str, size: int) -> Form:
-    return registered_at(claim, form, {"rows": params["rows"][params["order"]]}, l=size)
-
-
-SKETCH, LATE, FEATURES = 8, 4, 16
+SKETCH = 8
+LATE = 4
+FEATURES = 16
 
 
 def _late_rows(form: str) -> Target:
     """Algorithm 1 returns the W of its last decomposition: the buffer is full after l rows, and not again."""
+    claim = "ghashami2016:lem3.3-literal"
+    printed = form == "printed"
+    formula = PRINTED_PROJECTION if printed else streaming.leftover_rows
     return Target(
-        "ghashami2016:lem3.3-literal",
+        claim,
         form,
         f"{SKETCH + LATE} points in dimension {DIM} and their order, {FEATURES} frequencies and shifts, and the "
         f"lengthscale; l={SKETCH}",
         start=_start_late,
         project=_project_late,
-        excess=functools.partial(_excess_late, printed=form == "printed"),
-        recheck=functools.partial(_recheck_late, form=form),
-        enclosed=_enclosed_late if form == "printed" else None,
+        excess=partial(_excess_late, formula=formula),
+        recheck=lambda params: registered_at(
+            claim, form, {"rows": _features(params)}, l=SKETCH
+        ),
+        enclosed=_enclosed_late if printed else None,
     )
 
 
-def _start_late(key: jax.Array) -> Params:
+def _start_late(key: Array) -> Params:
     keys = jax.random.split(key, 5)
     return {
         "points": jax.random.normal(keys[0], (SKETCH + LATE, DIM)),
@@ -267,83 +325,66 @@ def _start_late(key: jax.Array) -> Params:
 
 
 def _project_late(params: Params) -> Params:
-    return {
-        **params,
-        "shifts": jnp.clip(params["shifts"], 0, 2 * math.pi),
-        "log_lengthscale": jnp.clip(params["log_lengthscale"], -2, 2),
-    }
+    shifts = jnp.clip(params["shifts"], 0, 2 * math.pi)
+    scale = jnp.clip(params["log_lengthscale"], -2, 2)
+    return {**params, "shifts": shifts, "log_lengthscale": scale}
 
 
-def _excess_late(params: Params, key: jax.Array, *, printed: bool) -> jax.Array:
-    """|Z (I - W W')|_2^2 over the bound, minus 1, W an orthonormal basis of the first l rows of Z."""
+def _features(params: Any, xp: Any = np) -> Any:
+    """Return the features of the points in their order, of arrays of floats, of balls, or of JAX with xp = jnp."""
+    X = params["points"][params["order"]] / xp.exp(params["log_lengthscale"])
+    phases = X @ params["frequencies"].T + params["shifts"][None, :]
+    return xp.cos(phases) / math.sqrt(FEATURES / 2)
+
+
+def _outside(Z: Any, ops: Arithmetic, ridge: float) -> Any:
+    """Return |Z (I - W W')|_2^2, W an orthonormal basis of the first l rows of Z.
+
+    A ridge keeps their Gram matrix from being singular where they are all alike.
+    """
+    first = Z[:SKETCH]
+    late = Z[SKETCH:]
+    across = late @ first.T
+    G = first @ first.T + ridge * np.eye(SKETCH)
+    outside = late @ late.T - across @ ops.solve(G, across.T)
+    return ops.eigenvalues((outside + outside.T) / 2)[0]
+
+
+def _excess_late(params: Params, key: Array, *, formula: Formula) -> Array:
+    """The left side over the bound, minus 1."""
     del key
-    X = params["points"][params["order"]] / jnp.exp(params["log_lengthscale"])
-    phases = matmul(X, params["frequencies"].T) + params["shifts"][None, :]
-    Z = math.sqrt(2 / FEATURES) * jnp.cos(phases)
-    first, late = Z[:SKETCH], Z[SKETCH:]
-    G = matmul(first, first.T)
-    G = G + 1e-6 * jnp.eye(
-        SKETCH, dtype=G.dtype
-    )  # rows that are all alike leave it singular
-    across = matmul(late, first.T)
-    outside = matmul(late, late.T) - matmul(across, jnp.linalg.solve(G, across.T))
-    squares = jnp.sum(Z * Z, axis=1)
-    if printed:
-        limit = jnp.asarray(2 * (SKETCH + LATE) / SKETCH, Z.dtype)
-    else:
-        limit = 2 * jnp.sum(squares) / SKETCH + SKETCH * jnp.max(squares) + 1e-9
-    return eigvalsh((outside + outside.T) / 2)[0] / limit - 1
-
-
-def _recheck_late(params: Found, *, form: str) -> Form:
-    return registered_at(
-        "ghashami2016:lem3.3-literal", form, {"rows": _features(params)}, l=SKETCH
-    )
-
-
-def _features(params: Found) -> Any:
-    """Return the features of the points in their order, of floats or balls."""
-    X = params["points"][params["order"]] / np.exp(params["log_lengthscale"])
-    return np.cos(X @ params["frequencies"].T + params["shifts"]) / math.sqrt(
-        FEATURES / 2
-    )
+    Z = _features(params, jnp)
+    right = projection_bound(formula, jnp.sum(Z * Z, axis=1), SKETCH).value
+    return _outside(Z, JAX, 1e-6) / (right + 1e-9) - 1
 
 
 def _enclosed_late(params: Found) -> tuple[Any, Any]:
-    """Both sides as printed, with the projection to the first rows by their Gram matrix."""
-    from flint import arb_mat
-
+    """Both sides as printed."""
     Z = _features(params)
-    first, late = Z[:SKETCH], Z[SKETCH:]
-    across = late @ first.T
-    solved = (
-        arb_mat((first @ first.T).tolist()).solve(arb_mat(across.T.tolist())).tolist()
-    )
-    outside = late @ late.T - across @ np.array(solved, dtype=object)
-    return enclosures.eigenvalues(outside)[-1], enclosures.ball(2 * len(Z)) / SKETCH
+    sizes = {"num_points": len(Z), "sketch_size": SKETCH}
+    return _outside(Z, BALLS, 0.0), enclosures.bound(PRINTED_PROJECTION, **sizes).value
 
 
-ORDER, RANK = 4, 1
+ORDER = 4
+RANK = 1
 
 
 def _best_rank(form: str) -> Target:
+    claim = "ghashami2016:lem3.5"
+    formula = partial(streaming.best_rank, rank=RANK, as_printed=form == "printed")
     return Target(
-        "ghashami2016:lem3.5",
+        claim,
         form,
         f"{ORDER} points in dimension {ORDER}, whose inner products are G, and the eigenvalues of G'; k={RANK}",
         start=_start_best_rank,
         project=_project_best_rank,
-        excess=functools.partial(
-            _excess_best_rank, constant=1.0 if form == "printed" else math.sqrt(5)
-        ),
-        recheck=functools.partial(_recheck_best_rank, form=form),
-        enclosed=functools.partial(
-            _enclosed_best_rank, squared=1 if form == "printed" else 5
-        ),
+        excess=partial(_excess_best_rank, formula=formula),
+        recheck=lambda params: registered_at(claim, form, _matrices(params), k=RANK),
+        enclosed=partial(_enclosed_best_rank, formula=formula),
     )
 
 
-def _start_best_rank(key: jax.Array) -> Params:
+def _start_best_rank(key: Array) -> Params:
     key_points, key_values = jax.random.split(key)
     return {
         "points": jax.random.normal(key_points, (ORDER, ORDER)),
@@ -354,39 +395,36 @@ def _start_best_rank(key: jax.Array) -> Params:
 def _project_best_rank(params: Params) -> Params:
     """G' is diagonal, which a rotation makes it, its eigenvalues descend, and the first k are without a tie."""
     values = jnp.clip(-jnp.sort(-params["values"]), 0, 4)
-    values = values.at[RANK:].set(
-        jnp.minimum(values[RANK:], jnp.maximum(values[RANK - 1] - 1e-6, 0))
-    )
+    below = jnp.maximum(values[RANK - 1] - 1e-6, 0)
+    values = values.at[RANK:].set(jnp.minimum(values[RANK:], below))
     return {"points": between(params["points"], 0.5, 2.0), "values": values}
 
 
-def _excess_best_rank(params: Params, key: jax.Array, *, constant: float) -> jax.Array:
-    """(|G - G'_k|_F - |G - G_k|_F) / (sqrt(k) |G - G'|_2) - constant."""
+def _matrices(params: Any) -> dict[str, Any]:
+    """Return G and G', of floats or balls."""
+    F = params["points"]
+    return {"G": F @ F.T, "H": np.diag(params["values"])}
+
+
+def _norms(G: Any, values: Any, ops: Arithmetic) -> tuple[Any, Any, Any]:
+    """Return |G - G'_k|_F, |G - G_k|_F and |G - G'|_2, G' diagonal with these values."""
+    first = values * (np.arange(ORDER) < RANK).astype(float)
+    tail = ops.eigenvalues(G)[RANK:]
+    spectrum = ops.eigenvalues(G - ops.xp.diag(values))
+    spectral = ops.largest(abs(spectrum))
+    return ops.norm(G - ops.xp.diag(first)), ops.norm(tail), spectral
+
+
+def _excess_best_rank(params: Params, key: Array, *, formula: Formula) -> Array:
+    """The left side minus the bound, over |G - G'|_2."""
     del key
-    F, values = params["points"], params["values"]
-    G = matmul(F, F.T)
-    first = jnp.where(jnp.arange(ORDER) < RANK, values, 0)
-    tail = length(eigvalsh(G)[RANK:])
-    spectral = jnp.max(jnp.abs(eigvalsh(G - jnp.diag(values))))
-    return (length(G - jnp.diag(first)) - tail) / (
-        math.sqrt(RANK) * spectral + 1e-9
-    ) - constant
+    F = params["points"]
+    left, tail, spectral = _norms(matmul(F, F.T), params["values"], JAX)
+    right = formula(tail=tail, spectral=spectral).value
+    return (left - right) / (spectral + 1e-9)
 
 
-def _recheck_best_rank(params: Found, *, form: str) -> Form:
-    G = params["points"] @ params["points"].T
-    return registered_at(
-        "ghashami2016:lem3.5", form, {"G": G, "H": np.diag(params["values"])}, k=RANK
-    )
-
-
-def _enclosed_best_rank(params: Found, *, squared: int) -> tuple[Any, Any]:
-    """|G - G'_k|_F and |G - G_k|_F + C sqrt(k) |G - G'|_2, C^2 = `squared`."""
-    G, values = params["points"] @ params["points"].T, np.diag(params["values"])
-    kept = np.diag([*params["values"][:RANK], *[0] * (ORDER - RANK)])
-    tail = enclosures.eigenvalues(G)[:-RANK]
-    return (
-        np.sqrt(np.square(G - kept).sum()),
-        np.sqrt(np.square(tail).sum())
-        + enclosures.ball(squared * RANK).sqrt() * enclosures.norms(G - values)[0],
-    )
+def _enclosed_best_rank(params: Found, *, formula: Formula) -> tuple[Any, Any]:
+    """Both sides."""
+    left, tail, spectral = _norms(_matrices(params)["G"], params["values"], BALLS)
+    return left, enclosures.bound(formula, tail=tail, spectral=spectral).value

@@ -1,13 +1,13 @@
 """ghashami2016, Section 1.2: RNCA and Nystrom at constant probability, Table 1, and who wins when."""
 
-import functools
 import math
-from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from jaxkern import features, kernels, landmarks, rkhs
 from jaxkern.bounds import Bound, streaming
@@ -23,381 +23,318 @@ from proofs_check.claim import (
 )
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import clouds, section2, trials
-from proofs_check.papers.ghashami2016.setup import Inputs
-from proofs_check.papers.shared import (
-    as_residual,
-    bound_of,
-    grid,
-    lines,
-    listed,
-    parametrized,
-    real,
-)
+from proofs_check.papers.ghashami2016.setup import Function, Inputs, at_failure, judged
+from proofs_check.papers.shared import Grids, always, as_residual, bound_of, real
 
 SOURCE = "ghashami2016, Section 1.2"
-DATA_SETS = (("RandomNoisy", 1000), ("CPU", 21), ("Adult", 123), ("Forest", 54))
-"""The data of the paper's experiments, with their dimensions."""
+DIMENSIONS = {"RandomNoisy": 1000, "CPU": 21, "Adult": 123, "Forest": 54}
+"""The dimensions of the data of the paper's experiments."""
 
-Costs = Mapping[str, float]
+Costs = dict[str, tuple[Any, Any]]
+Pairs = list[tuple[float, Bound]]
 
 
-def _rnca_markov() -> Check:
-    n, delta = 10**9, 0.5
+def _copies_exceed(m: float, eps: float, delta: float) -> tuple[float, float]:
+    return math.log(trials.copies_tail(m, eps)), math.log(delta)
 
-    def probability(setting: Setting) -> tuple[float, float]:
-        tail = trials.copies_tail(setting.numbers["m"], setting.numbers["eps"])
-        return math.log(tail), math.log(setting.numbers["delta"])
 
-    def copies(eps: float, size: float) -> Setting:
-        numbers = {"eps": eps, "delta": delta, "m": float(math.ceil(size))}
-        return Setting(
-            f"{n:g} copies of a point, eps={eps:g}, m={numbers['m']:g}, delta={delta:g}",
-            numbers=numbers,
-        )
-
-    few, enough = (
-        tuple(copies(eps, c / (delta * eps**2)) for eps in (1e-3, 1e-4))
-        for c in (0.05, 1.5)
+def _copies(eps: float, size: float) -> Setting:
+    """Return 10^9 copies of a point with so many features, rounded up, and delta = 1/2."""
+    m = math.ceil(size)
+    return Setting(
+        f"1e+09 copies of a point, eps={eps:g}, m={m:g}, delta=0.5",
+        numbers={"eps": eps, "delta": 0.5, "m": float(m)},
     )
+
+
+def rnca_markov() -> Check:
+    exact = Exact(_copies_exceed)
+    # m = c^2 log(n) / .005 is C log(n) / eps with C = c / 200.
+    few = tuple(_copies(5e-3 / c, c**2 * math.log(1e9) / 5e-3) for c in (1, 10, 100))
+    enough = tuple(_copies(eps, 1.5 / (0.5 * eps**2)) for eps in (1e-3, 1e-4))
+    thirtieth = tuple(_copies(eps, 0.05 / (0.5 * eps**2)) for eps in (1e-3, 1e-4))
     return Check(
-        printed=Form(
-            Exact(probability),
-            tuple(copies(5e-3 / c, c**2 * math.log(n) / 5e-3) for c in (1, 10, 100)),
-        ),
-        corrected=Form(Exact(probability), enough),
-        controls=(
-            Control("a thirtieth of that", Exact(probability), few, "wrong factor"),
-        ),
+        printed=Form(exact, few),
+        corrected=Form(exact, enough),
+        controls=(Control("a thirtieth of that", exact, thirtieth, "wrong factor"),),
     )
 
 
-def _nystrom(inputs: Inputs) -> Check:
-    # A cluster of 4 in 64 is missed often enough to show; one half of the points is what a bad choice may miss.
-    tried = (
-        (inputs.stream, clouds.clusters(60, 4))
-        if inputs.data is None
-        else (inputs.stream,)
-    )
-    size = min(30, tried[0].num_points)
-
-    def at(cloud: clouds.Cloud, delta: float, first: int) -> Setting:
-        log = math.log(20 / delta)
-        eps = (2 * log / 3 + math.sqrt(4 * log**2 / 9 + 2 * size * log)) / (
-            2 * size
-        )  # eps^2 c = log (1/2 + 2 eps / 3)
-        which = "the first ones" if first else "uniform"
-        label = f"c={size} landmarks, {which}, delta={delta:g}"
-        return cloud.setting(label, {"eps": eps, "first": first}, {"size": size})
-
+def nystrom_spectral(inputs: Inputs) -> Check:
     bound = bound_of(streaming.nystrom_spectral, num_landmarks="size")
+    # A cluster of 4 in 64 is missed often enough to show.
+    rare = [] if inputs.data else [clouds.clusters(60, 4)]
+    shapes = {"size": min(30, inputs.stream.num_points)}
+    settings = []
+    for cloud in (inputs.stream, *rare):
+        for delta in inputs.deltas:
+            eps = at_failure(bound, Setting("", shapes=shapes), "eps", math.log(delta))
+            label = f"c={shapes['size']} landmarks, uniform, delta={delta:g}"
+            settings.append(cloud.setting(label, {"eps": eps, "first": 0}, shapes))
+    # One half of the points is what a bad choice may miss.
+    numbers = {**settings[0].numbers, "first": 1}
+    name = settings[0].name.replace("uniform", "the first ones")
+    first = replace(settings[0], name=name, numbers=numbers)
     tail = Tail(trials.nystrom_error, bound, lambda setting: 1.0)
-    first = (at(tried[0], inputs.deltas[0], 1),)
-    return Check(
-        corrected=Form(
-            tail,
-            tuple(at(cloud, delta, 0) for cloud in tried for delta in inputs.deltas),
-        ),
-        controls=(
-            Control("landmarks from the first points", tail, first, "wrong law"),
-        ),
-    )
+    control = Control("landmarks from the first points", tail, (first,), "wrong law")
+    return Check(corrected=Form(tail, tuple(settings)), controls=(control,))
 
 
-def _nystrom_map() -> Check:
-    @functools.partial(jax.jit, static_argnums=2)
-    def draws(key: jax.Array, X: jax.Array, replace: bool) -> jax.Array:
-        def draw(key: jax.Array) -> jax.Array:
-            drawn = landmarks.uniform(key, X, num_landmarks=len(X))
-            return (
-                X[jax.random.randint(key, (len(X),), 0, len(X))] if replace else drawn
-            )
+def _gaussian_gram(points: np.ndarray) -> np.ndarray:
+    """Return the Gram matrix of the Gaussian kernel of lengthscale 2."""
+    return np.exp(-np.sum((points[:, None] - points) ** 2, axis=2) / 8)
 
-        return jax.vmap(draw)(jax.random.split(key, 32))
 
-    @parametrized(Identity)
-    def residual(
-        key: jax.Array, setting: Setting, scale: float = 1.0, replace: bool = False
-    ) -> np.ndarray:
-        """Compare Z Z' with C W_k^+ C', in units of n, and permutations of all points with the points."""
-        X, rank, c = setting.data, setting.shapes["rank"], setting.shapes["size"]
-        drawn = np.asarray(draws(key, X, replace))
-        kernel = kernels.Gaussian(2.0)
-        Z = scale * np.asarray(
-            features.nystrom(kernel, real(drawn[0, :c]), rank=rank)(X)
-        )
-        points = np.asarray(X, np.float64)
-        G = np.exp(-np.sum((points[:, None] - points) ** 2, axis=2) / 8)
-        chosen = [
-            int(np.argmin(np.sum((points - row) ** 2, axis=1))) for row in drawn[0, :c]
-        ]
-        values, vectors = np.linalg.eigh(G[np.ix_(chosen, chosen)])
-        C = G[:, chosen] @ vectors[:, c - rank :]
-        missing = np.sort(drawn[..., 0], axis=1) - np.sort(points[:, 0])
-        return np.append(
-            as_residual(Z @ Z.T - C / values[c - rank :] @ C.T), as_residual(missing)
-        )
+@partial(jax.jit, static_argnums=2)
+def _drawn_landmarks(key: Array, X: Array, replacement: bool) -> Array:
+    """Return 32 draws of as many landmarks as there are points."""
+    keys = jax.random.split(key, 32)
+    size = len(X)
+    if replacement:
+        return jax.vmap(lambda k: X[jax.random.randint(k, (size,), 0, size)])(keys)
+    return jax.vmap(lambda k: landmarks.uniform(k, X, num_landmarks=size))(keys)
 
+
+def _nystrom_residual(
+    key: Array,
+    data: Array,
+    size: int,
+    rank: int,
+    scale: float = 1.0,
+    replacement: bool = False,
+) -> list[np.ndarray]:
+    """Compare Z Z' with C W_k^+ C', in units of n, and permutations of all points with the points."""
+    drawn = np.asarray(_drawn_landmarks(key, data, replacement))
+    rows = drawn[0, :size]
+    phi = features.nystrom(kernels.Gaussian(2.0), real(rows), rank=rank)
+    Z = scale * np.asarray(phi(data))
+    points = np.asarray(data, np.float64)
+    G = _gaussian_gram(points)
+    squares = np.sum((points[:, None] - rows) ** 2, axis=2)
+    chosen = np.argmin(squares, axis=0)
+    values, vectors = np.linalg.eigh(G[np.ix_(chosen, chosen)])
+    C = G[:, chosen] @ vectors[:, size - rank :]
+    cut = C / values[size - rank :] @ C.T
+    missing = np.sort(drawn[..., 0], axis=1) - np.sort(points[:, 0])
+    return [as_residual(Z @ Z.T - cut), as_residual(missing)]
+
+
+def nystrom_map(grids: Grids) -> Check:
     points = real(np.random.default_rng(13).standard_normal((64, 8)))
-    name = "normal points, n=64, d=8, c={size}, k={rank}"
-    settings = grid(name, data=points, shapes="size rank", rank=(12, 3), size=[12])
+    settings = tuple(replace(s, data=points) for s in grids["normal"])
+    larger = Identity(partial(_nystrom_residual, scale=1.005))
+    replaced = Identity(partial(_nystrom_residual, replacement=True))
+    first = settings[:1]
     return Check(
-        corrected=Form(residual(), settings),
+        corrected=Form(Identity(_nystrom_residual), settings),
         controls=(
-            Control(
-                "features times 1.005",
-                residual(scale=1.005),
-                settings[:1],
-                "wrong factor",
-            ),
-            Control(
-                "landmarks drawn with replacement",
-                residual(replace=True),
-                settings[:1],
-                "wrong law",
-            ),
+            Control("features times 1.005", larger, first, "wrong factor"),
+            Control("landmarks drawn with replacement", replaced, first, "wrong law"),
         ),
     )
 
 
-def _principal_components() -> Check:
-    @jax.jit
-    def effective_ranks(sigma: rkhs.Covariance) -> list[jax.Array]:
-        return [sigma.effective_rank(power) for power in (1, 3)]
+@partial(jax.jit, static_argnums=1)
+def _effective_rank(sigma: rkhs.Covariance, power: int) -> Array:
+    return sigma.effective_rank(power)
 
-    @parametrized(Identity)
-    def residual(key: jax.Array, setting: Setting, scale: float = 1.0) -> np.ndarray:
-        """Compare eigenvalues, the best rank-k approximation by features of X, and the effective rank with NumPy's."""
-        X, k = setting.data, setting.shapes["rank"]
-        points = np.asarray(X, np.float64)
-        G = np.exp(-np.sum((points[:, None] - points) ** 2, axis=2) / 8)
-        H = np.eye(len(X)) - 1 / len(X)
-        exact = features.kernel_pca(kernels.Gaussian(2.0), X, num_components=k)
-        phi = features.paired_fourier(
-            key, kernels.Gaussian(2.0), X.shape[1], num_frequencies=20, dtype=X.dtype
-        )
-        sketched = features.random_feature_pca(phi, X, num_components=k)
-        F = np.asarray(phi(X), np.float64)
-        errors = []
-        for fitted, gram, size in ((exact, G, 1), (sketched, F @ F.T, len(X))):
-            values, vectors = np.linalg.eigh(H @ gram @ H)
-            best = (vectors[:, -k:] * values[-k:]) @ vectors[:, -k:].T
-            Z = scale * np.asarray(fitted(X), np.float64)
-            errors += [
-                Z @ Z.T - best,
-                np.asarray(fitted.eigenvalues) * size - values[: -k - 1 : -1],
-            ]
-        ranks = effective_ranks(rkhs.Covariance(kernels.Gaussian(2.0), X))
-        own = np.linalg.eigvalsh(G)
-        errors += [
-            np.array(
-                [
-                    float(r) * own[-1] ** p / np.sum(own**p) - 1
-                    for r, p in zip(ranks, (1, 3), strict=True)
-                ]
-            )
-        ]
-        return as_residual(np.concatenate([np.ravel(error) for error in errors]))
 
+def _components_residual(
+    key: Array, data: Array, rank: int, scale: float = 1.0
+) -> list[np.ndarray]:
+    """Compare eigenvalues, the best rank-k approximation by features of X, and the effective rank with NumPy's."""
+    kernel = kernels.Gaussian(2.0)
+    num_points, dim = data.shape
+    G = _gaussian_gram(np.asarray(data, np.float64))
+    phi = features.paired_fourier(
+        key, kernel, dim, num_frequencies=20, dtype=data.dtype
+    )
+    F = np.asarray(phi(data), np.float64)
+    exact = features.kernel_pca(kernel, data, num_components=rank)
+    sketched = features.random_feature_pca(phi, data, num_components=rank)
+    H = np.eye(num_points) - 1 / num_points
+    errors: list[Any] = []
+    for pca, gram, size in ((exact, G, 1), (sketched, F @ F.T, num_points)):
+        values, vectors = np.linalg.eigh(H @ gram @ H)
+        values = values[: -rank - 1 : -1]
+        leading = vectors[:, : -rank - 1 : -1]
+        Z = scale * np.asarray(pca(data), np.float64)
+        errors.append(Z @ Z.T - (leading * values) @ leading.T)
+        errors.append(np.asarray(pca.eigenvalues) * size - values)
+    spectrum = np.linalg.eigvalsh(G)
+    relative = spectrum / spectrum[-1]
+    covariance = rkhs.Covariance(kernel, data)
+    for power in (1, 3):
+        effective = float(_effective_rank(covariance, power))
+        errors.append(effective / np.sum(relative**power) - 1)
+    return [as_residual(error) for error in errors]
+
+
+def principal_components() -> Check:
     points = real(np.random.default_rng(17).standard_normal((32, 6)))
-    settings = (Setting("normal points, n=32, d=6, k=4", points, shapes={"rank": 4}),)
-    return Check(
-        corrected=Form(residual(), settings),
-        controls=(
-            Control(
-                "features times 1.005", residual(scale=1.005), settings, "wrong factor"
-            ),
-        ),
+    setting = Setting("normal points, n=32, d=6, k=4", points, shapes={"rank": 4})
+    larger = partial(_components_residual, scale=1.005)
+    controls = {"features times 1.005": ("wrong factor", larger)}
+    return judged(Identity, [setting], controls, corrected=_components_residual)
+
+
+def _nystrom(chosen: Array) -> Any:
+    return features.nystrom(kernels.Gaussian(1.0), chosen)
+
+
+def _rnca(key: Array, X: Array, *, size: int, rank: int) -> Any:
+    kernel = kernels.Gaussian(1.0)
+    phi = features.shifted_fourier(key, kernel, X.shape[1], num_frequencies=size)
+    return features.random_feature_pca(phi, X, num_components=rank, centered=False)
+
+
+def _fitted(fit: Function, queries: Array, *arguments: Array) -> Any:
+    return fit(*arguments)(queries)
+
+
+def _cost_residual(
+    n: int, d: int, c: int, k: int, q: int, power: int = 2
+) -> list[float]:
+    """Compare multiply-adds of the library, in training and for q points, with their formulas for c = m."""
+    points, chosen, queries = (section2.abstract_points(rows, d) for rows in (n, c, q))
+    rnca = partial(_rnca, size=c, rank=k)
+    key = section2.abstract_key()
+    programs = (
+        (_nystrom, [chosen], c * c * d, q * (c * d + c**power)),
+        (rnca, [key, points], n * d * c + n * c * c, q * (d * c + c * k)),
+        # For KPCA all points are landmarks, and all directions stay.
+        (_nystrom, [points], n * n * d, q * (n * d + n * n)),
     )
+    residuals = []
+    for fit, arguments, train, test in programs:
+        fitting = flops.multiply_adds(fit, *arguments)
+        both = flops.multiply_adds(partial(_fitted, fit), queries, *arguments)
+        residuals += [fitting / train - 1, (both - fitting) / test - 1]
+    return residuals
 
 
-def _baselines() -> Check:
+def baselines(grids: Grids) -> Check:
     """Count the library's programs: the orders that Table 1 rests on."""
-
-    def counts(n: int, d: int, c: int, k: int, q: int) -> dict[str, tuple[int, int]]:
-        """Return multiply-adds of the library, and the formula, for c = m."""
-        kernel, dtype = kernels.Gaussian(1.0), jnp.result_type(float)
-        key = jax.eval_shape(lambda: jax.random.key(0))
-        X, L, Q = (jax.ShapeDtypeStruct((rows, d), dtype) for rows in (n, c, q))
-
-        def nystrom(chosen: jax.Array) -> Any:
-            return features.nystrom(
-                kernel, chosen
-            )  # for KPCA all points are landmarks, and all directions kept
-
-        def rnca(key: jax.Array, X: jax.Array) -> Any:
-            phi = features.shifted_fourier(key, kernel, d, num_frequencies=c)
-            return features.random_feature_pca(phi, X, num_components=k, centered=False)
-
-        programs: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
-            "Nystrom": (nystrom, (L,), c * c * d, q * (c * d + c * c)),
-            "RNCA": (rnca, (key, X), n * d * c + n * c * c, q * (d * c + c * k)),
-            "KPCA": (nystrom, (X,), n * n * d, q * (n * d + n * n)),
-        }
-        compared: dict[str, tuple[int, int]] = {}
-        for name, (fit, arguments, train, test) in programs.items():
-            fitting = flops.multiply_adds(fit, *arguments)
-            both = flops.multiply_adds(
-                lambda Q, *arguments, fit=fit: fit(*arguments)(Q), Q, *arguments
-            )
-            compared |= {
-                f"{name}, train": (fitting, train),
-                f"{name}, test": (both - fitting, test),
-            }
-        return compared
-
-    @parametrized(Identity)
-    def exact(setting: Setting, power: int) -> np.ndarray:
-        counted = counts(**setting.shapes)
-        c, d, q = (setting.shapes[name] for name in ("c", "d", "q"))
-        counted["Nystrom, test"] = (counted["Nystrom, test"][0], q * (c * d + c**power))
-        return np.array(
-            [program / formula - 1 for program, formula in counted.values()]
-        )
-
-    sizes = ((100, 10, 32, 8, 7), (300, 50, 64, 3, 7))
-    settings = listed(
-        "n={n}, d={d}, c=m={c}, k={k}", "n d c k q", sizes, shapes="n d c k q"
-    )
-    return Check(
-        printed=Form(exact(2), settings),
-        controls=(
-            Control("Nystrom without its projection", exact(1), settings, "wrong cost"),
-        ),
-    )
+    linear = partial(_cost_residual, power=1)
+    controls = {"Nystrom without its projection": ("wrong cost", linear)}
+    return judged(Identity, grids["sizes"], controls, printed=_cost_residual)
 
 
-def _fastfood() -> Check:
-    def holds(make: Callable[..., Any]) -> Inequality:
-        def sides(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
-            d, m = setting.shapes["d"], setting.shapes["m"]
-            phi = jax.eval_shape(
-                lambda key: make(key, kernels.Gaussian(1.0), d, num_frequencies=m), key
-            )
-            held = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(phi))
-            return [(held / m, Bound(5.0, 1.0, m >= d, SOURCE))]
-
-        return Inequality(sides)
-
-    sizes = ((16, 64), (256, 1024), (1000, 4096))
-    settings = listed("d={d}, m={m}", "d m", sizes, shapes="d m")
-    dense = holds(features.shifted_fourier)
-    return Check(
-        printed=Form(holds(features.fastfood), settings),
-        controls=(
-            Control("frequencies without structure", dense, settings, "wrong cost"),
-        ),
-    )
+def _numbers_of_features(d: int, m: int, make: Function = features.fastfood) -> Pairs:
+    """Compare how many numbers the library holds for m features, over m, with 5."""
+    draw = partial(make, kernel=kernels.Gaussian(1.0), dim=d, num_frequencies=m)
+    phi = jax.eval_shape(draw, section2.abstract_key())
+    numbers = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(phi))
+    return [(numbers / m, Bound(5.0, 1.0, m >= d, SOURCE))]
 
 
-def _text(n: float, d: float, eps: float, k: float) -> dict[str, float]:
-    """Return the costs of Sections 1.2 and 2 with constants 1, at c = m = (log n) / eps^2 and l = 1 / eps."""
-    log, m, l = math.log(n), math.log(n) / eps**2, 1 / eps  # noqa: E741, the paper's letter
+def fastfood(grids: Grids) -> Check:
+    dense = partial(_numbers_of_features, make=features.shifted_fourier)
+    controls = {"frequencies without structure": ("wrong cost", dense)}
+    return judged(Inequality, grids["sizes"], controls, printed=_numbers_of_features)
+
+
+def costs(n: Any, d: Any, eps: Any, k: Any) -> Costs:
+    """Return the costs of Sections 1.2 and 2, and the entries of Table 1 for them, with constants 1.
+
+    In the text c = m = (log n) / eps^2 and l = 1 / eps.
+    """
+    log = np.log(n)
+    m = log / eps**2
+    rows = 1 / eps
+    mapped = d * m
+    # The table has no m and no l.
+    linear = d * log / eps**2
+    squared = log**2 / eps**4
+    cubed = log**3 / eps**6
+    test = linear + k * log / eps**2
+    streamed = log / eps**3
+    nystrom = n * log / eps**2 + d * log**3 / eps**4 + cubed
     return {
-        "Nystrom, train": n * m + d * m**2 * log + m**3,
-        "Nystrom, test": m * d + m**2,
-        "Nystrom, space": m * d + m**2,
-        "RNCA, train": n * m * d + n * m**2 + m**3,
-        "RNCA, test": d * m + m * k,
-        "RNCA, space": d * m + m**2,
-        "SKPCA, train": n * d * m + n * m * l,
-        "SKPCA, test": d * m + m * l,
-        "SKPCA, space": d * m + m * l,
+        "Nystrom, train": (n * m + mapped * m * log + m**3, nystrom),
+        "Nystrom, test": (mapped + m**2, linear + squared),
+        "Nystrom, space": (mapped + m**2, linear + squared),
+        "RNCA, train": (n * (mapped + m**2) + m**3, n * (linear + squared) + cubed),
+        "RNCA, test": (mapped + m * k, test),
+        "RNCA, space": (mapped + m**2, linear + squared),
+        "SKPCA, train": (n * (mapped + m * rows), n * (linear + streamed)),
+        "SKPCA, test": (mapped + m * rows, test),
+        "SKPCA, space": (mapped + m * rows, linear + streamed),
     }
 
 
-def _counted(n: float, d: float, eps: float, k: float, onto: float) -> Costs:
-    """Return the same, with the library's test time of SKPCA onto `onto` directions, which is linear in m."""
-    cost = section2.test_cost(7, int(d), 64, round(1 / eps), int(onto)) / (7 * 64)
-    return _text(n, d, eps, k) | {"SKPCA, test": cost * math.log(n) / eps**2}
+def _table_residual(
+    n: float,
+    d: float,
+    eps: float,
+    k: float,
+    cut: bool = True,
+    space_of_rows: bool = True,
+) -> list[float]:
+    """Compare the text with the table; the test time of SKPCA, linear in m, is that of the library.
+
+    It projects onto k directions or, without `cut`, onto all l. Without `space_of_rows` the entry for the space of
+    SKPCA has no 1 / eps.
+    """
+    pairs = costs(n, d, eps, k)
+    m = math.log(n) / eps**2
+    rows = round(1 / eps)
+    cost = section2.test_cost(7, int(d), 64, rows, int(k) if cut else rows)
+    _, entry = pairs["SKPCA, test"]
+    pairs["SKPCA, test"] = (cost / (7 * 64) * m, entry)
+    if not space_of_rows:
+        text, _ = pairs["SKPCA, space"]
+        pairs["SKPCA, space"] = (text, (d + 1) * m)
+    return [text / entry - 1 for text, entry in pairs.values()]
 
 
-def _printed(n: float, d: float, eps: float, k: float) -> dict[str, float]:
-    """Return the entries of Table 1, with constants 1."""
-    log = math.log(n)
-    return {
-        "Nystrom, train": n * log / eps**2 + d * log**3 / eps**4 + log**3 / eps**6,
-        "Nystrom, test": d * log / eps**2 + log**2 / eps**4,
-        "Nystrom, space": d * log / eps**2 + log**2 / eps**4,
-        "RNCA, train": n * d * log / eps**2 + n * log**2 / eps**4 + log**3 / eps**6,
-        "RNCA, test": d * log / eps**2 + k * log / eps**2,
-        "RNCA, space": d * log / eps**2 + log**2 / eps**4,
-        "SKPCA, train": n * d * log / eps**2 + n * log / eps**3,
-        "SKPCA, test": d * log / eps**2 + k * log / eps**2,
-        "SKPCA, space": d * log / eps**2 + log / eps**3,
-    }
-
-
-def _sizes() -> tuple[Setting, ...]:
-    sizes = ((20_000, 1000, 0.1, 10), (7373, 21, 0.05, 3), (523_910, 54, 0.01, 5))
-    return listed("n={n}, d={d}, eps={eps:g}, k={k}", "n d eps k", sizes)
-
-
-def _table() -> Check:
-    @parametrized(Identity)
-    def agrees(
-        setting: Setting,
-        text: Callable[..., Costs],
-        table: Callable[..., Costs] = _printed,
-    ) -> np.ndarray:
-        derived, entries = text(**setting.numbers), table(**setting.numbers)
-        return np.array([derived[name] / entries[name] - 1 for name in entries])
-
-    def onto_k(n: float, d: float, eps: float, k: float) -> Costs:
-        return _counted(n, d, eps, k, onto=k)
-
-    def linear(n: float, d: float, eps: float, k: float) -> Costs:
-        return _printed(n, d, eps, k) | {
-            "SKPCA, space": d * math.log(n) / eps**2 + math.log(n) / eps**2
-        }
-
-    settings = _sizes()
-    return Check(
-        printed=Form(
-            agrees(lambda **sizes: _counted(**sizes, onto=round(1 / sizes["eps"]))),
-            settings,
-        ),
-        corrected=Form(agrees(onto_k), settings),
-        controls=(
-            Control(
-                "space without 1/eps", agrees(onto_k, linear), settings, "wrong power"
-            ),
-        ),
+def table1(grids: Grids) -> Check:
+    wrong = partial(_table_residual, space_of_rows=False)
+    return judged(
+        Identity,
+        grids["sizes"],
+        {"space without 1/eps": ("wrong power", wrong)},
+        printed=partial(_table_residual, cut=False),
+        corrected=_table_residual,
     )
 
 
-def _advantage() -> Check:
-    @parametrized(Identity)
-    def ratios(
-        setting: Setting, factors: Callable[[float, float, float, float], list[float]]
-    ) -> np.ndarray:
-        d, m, l, k = (setting.numbers[name] for name in ("d", "m", "l", "k"))  # noqa: E741, the paper's letter
-        space = (d * m + m * m) / (d * m + m * l)  # of RNCA, and of Nystrom with c = m
-        test = (d * m + m * m) / (d * m + m * k)  # of Nystrom
-        return np.array([space, test]) / np.array(factors(d, m, l, k)) - 1
+def _orders(d: float, m: float, l: float, k: float) -> Pairs:  # noqa: E741, the paper's letter
+    """Compare the exact ratios over those printed, from above with 1 and from below with 1 / (1 + d)."""
+    right = always(1.0, SOURCE)
+    pairs = []
+    for rows in (l, k):
+        share = (d + m) / (d + rows) * rows / m
+        pairs += [(share, right), (1 / (share * (1 + d)), right)]
+    return pairs
 
+
+def _ratio_residual(
+    d: float,
+    m: float,
+    l: float,  # noqa: E741, the paper's letter
+    k: float,
+    squared: bool = False,
+) -> list[float]:
+    """Compare RNCA over SKPCA in space, and Nystrom over SKPCA at test, with their factors."""
+    cost = d * m + m * m
+    space = (d + m) / (d + l)
+    test = (d + m) / (d + k)
+    if squared:
+        space = (d + m * m) / (d + l)
+        test = m / k
+    return [cost / (d * m + m * l) / space - 1, cost / (d * m + m * k) / test - 1]
+
+
+def advantage() -> Check:
     sizes = {"m": 1000.0, "l": 50.0, "k": 10.0}
-    named = [(f"{name}, d={d}, m=1000, l=50, k=10", float(d)) for name, d in DATA_SETS]
-    settings = tuple(Setting(name, None, {"d": d, **sizes}) for name, d in named)
-
-    def orders(setting: Setting) -> list[tuple[float, Bound]]:
-        """Compare the exact ratios over those printed, from above with 1 and from below with 1 / (1 + d)."""
-        d, m, l, k = (setting.numbers[name] for name in ("d", "m", "l", "k"))  # noqa: E741, the paper's letter
-        shares = [(d + m) / (d + rows) * rows / m for rows in (l, k)]
-        return lines(
-            [
-                pair
-                for share in shares
-                for pair in ((share, 1.0), (1 / (share * (1 + d)), 1.0))
-            ],
-            SOURCE,
-        )
-
-    squared = ratios(lambda d, m, rows, k: [(d + m * m) / (d + rows), m / k])
+    settings = tuple(
+        Setting(f"{name}, d={d}, m=1000, l=50, k=10", None, {"d": float(d), **sizes})
+        for name, d in DIMENSIONS.items()
+    )
+    squared = Identity(partial(_ratio_residual, squared=True))
     return Check(
-        printed=Form(Inequality(orders), settings),
-        corrected=Form(
-            ratios(lambda d, m, rows, k: [(d + m) / (d + rows), (d + m) / (d + k)]),
-            settings,
-        ),
+        printed=Form(Inequality(_orders), settings),
+        corrected=Form(Identity(_ratio_residual), settings),
         controls=(Control("m^2 / l", squared, settings, "wrong power"),),
     )

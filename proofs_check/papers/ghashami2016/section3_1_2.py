@@ -1,189 +1,203 @@
 """ghashami2016, Section 3.1.2: the error of random features in one direction; Theorem 3.1, also at tiny delta."""
 
 import math
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import Array
 from scipy import stats
 
-from jaxkern import features, kernels
 from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Setting, Tail
+from proofs_check.claim import (
+    Calibrated,
+    Check,
+    Control,
+    Exact,
+    Form,
+    Rare,
+    Setting,
+    Tail,
+)
 from proofs_check.engine import tilting
 from proofs_check.papers.ghashami2016 import trials
+from proofs_check.papers.ghashami2016.clouds import Settings
 from proofs_check.papers.ghashami2016.setup import (
     PAIRED,
     Inputs,
+    OfSetting,
+    at_failure,
     badly_scaled,
-    two_sided,
 )
 from proofs_check.papers.shared import (
     COPIES,
     LOG2,
+    Exceeds,
     bound_of,
-    parametrized,
+    claimed,
     tail_of_mean,
-    valid,
 )
 
-UNIFORM = tilting.UniformCosine()
+
+def chernoff_hoeffding(*, r: Any, step: Any, alpha: Any, factor: float = 2.0) -> Bound:
+    """Return 2 exp(-2 alpha^2 / (r Delta^2)) for a sum of r terms in [0, Delta]."""
+    failure = 2 * np.exp(-factor * alpha**2 / (r * step**2))
+    source = "ghashami2016, Section 3.1.2 (Hoeffding)"
+    return Bound(alpha, 1 - failure, alpha > 0, source, exponent=-np.log(failure))
 
 
-def _hoeffding() -> Check:
-    @parametrized(Exact)
-    def holds(setting: Setting, factor: float) -> tuple[float, float]:
-        r, step, alpha = (setting.numbers[name] for name in ("r", "step", "alpha"))
-        # M = step * Bin(r, 1/2): P(|M - E M| > alpha) = 2 P(Bin > r / 2 + alpha / step).
-        above = math.floor(r / 2 + alpha / step + 1e-9)
-        log_tail = math.log(2) + float(stats.binom(r, 0.5).logsf(above))
-        return log_tail, math.log(2) - factor * alpha**2 / (r * step**2)
+def coins_above(r: float, step: float, alpha: float) -> int:
+    """Return the largest number of r coins that does not exceed the mean r / 2 by alpha / step; 1e-9 is rounding."""
+    return math.floor(r / 2 + alpha / step + 1e-9)
 
-    def coins(r: int, step: float, alpha: float) -> Setting:
-        name = f"{r} coins of 0 or {step:.3g}, alpha={alpha:g}"
-        return Setting(name, numbers={"r": r, "step": step, "alpha": alpha})
 
-    small = (coins(100, 0.02, 0.2), coins(100, 0.02, 0.4))
+def _coins_tail(alpha: float, r: float, step: float) -> float:
+    """Return log P(|M - E M| > alpha) for M = step Bin(r, 1/2)."""
+    return LOG2 + float(stats.binom(r, 0.5).logsf(coins_above(r, step, alpha)))
+
+
+def _coins(r: int, step: float, alpha: float) -> Setting:
+    name = f"{r} coins of 0 or {step:.3g}, alpha={alpha:g}"
+    return Setting(name, numbers={"r": r, "step": step, "alpha": alpha})
+
+
+def hoeffding() -> Check:
+    small = (_coins(100, 0.02, 0.2), _coins(100, 0.02, 0.4))
     # As in Theorem 3.1: r = m, Delta = 2 n / m and alpha = eps n.
     used = (
-        coins(265, 200 / 265, 10.0),
-        coins(1060, 200 / 1060, 10.0),
-        coins(400, 0.5, 60.0),
+        _coins(265, 200 / 265, 10.0),
+        _coins(1060, 200 / 1060, 10.0),
+        _coins(400, 0.5, 60.0),
     )
+    exceeds = Exact(Exceeds(_coins_tail, chernoff_hoeffding))
+    doubled = Exact(Exceeds(_coins_tail, partial(chernoff_hoeffding, factor=4.0)))
     return Check(
-        printed=Form(holds(2.0), small),
-        corrected=Form(holds(2.0), small + used),
+        printed=Form(exceeds, small),
+        corrected=Form(exceeds, small + used),
         controls=(
-            Control("4 for 2 in the exponent", holds(4.0), used[2:], "wrong factor"),
+            Control("4 for 2 in the exponent", doubled, used[2:], "wrong factor"),
         ),
     )
 
 
-def _deviation(
-    key: jax.Array, population: Any, numbers: Any, *, rows: int
-) -> jax.Array:
+def _deviation(key: Array, population: Any, numbers: Any, *, rows: int) -> Array:
     """| |Phi' x|^2 - |Z' x|^2 | / n for n copies of a point and x = (1, ..., 1) / sqrt(n), by the library.
 
     That is |1 - |z|^2| for the features z of the point.
     """
-    del population
-    dtype = jnp.result_type(float)
-    phi = features.shifted_fourier(
-        key, kernels.Gaussian(1.0), 1, num_frequencies=rows, dtype=dtype
-    )
-    return jnp.abs(1 - numbers["scale"] * jnp.sum(phi(jnp.zeros((1, 1), dtype)) ** 2))
+    energy = jnp.sum(trials.squares_at_origin(key, rows))
+    return jnp.abs(1 - numbers["scale"] * energy)
 
 
-def _thm3_1(inputs: Inputs) -> Check:
-    def copies(eps: float, delta: float) -> Setting:
-        m = math.ceil(math.log(2 / delta) / (0.823 * eps**2))
-        name = f"copies of a point, eps={eps:g}, delta={delta:g}, m={m}"
-        return Setting(
-            name,
-            numbers={"eps": eps, "delta": delta, "m": float(m), "scale": 1},
-            shapes={"rows": m},
-        )
+def _order(*, delta: float, m: float) -> Bound:
+    """Return the root of log(1 / delta) / m."""
+    value = math.sqrt(math.log(1 / delta) / m)
+    return Bound(value, 1 - delta, delta <= 0.5, "ghashami2016, Theorem 3.1")
 
-    def shape(setting: Setting) -> Bound:
-        delta, m = setting.numbers["delta"], setting.numbers["m"]
-        return Bound(
-            math.sqrt(math.log(1 / delta) / m),
-            1 - delta,
-            delta <= 0.5,
-            "ghashami2016, Theorem 3.1",
-        )
 
-    tail = Tail(_deviation, bound_of(bounds.quadratic_form_shifted, num_features="m"))
-    settings = tuple(
-        copies(eps, delta)
-        for eps in ((0.1, 0.2) if inputs.full else (0.2,))
-        for delta in inputs.deltas
-    )
+def thm3_1(inputs: Inputs) -> Check:
+    bound = bound_of(bounds.quadratic_form_shifted, num_features="m")
+    settings = []
+    for eps in (0.1, 0.2) if inputs.full else (0.2,):
+        for delta in inputs.deltas:
+            numbers = {"eps": eps, "delta": delta, "scale": 1}
+            least = at_failure(bound, Setting("", None, numbers), "m", math.log(delta))
+            m = math.ceil(least)
+            name = f"copies of a point, eps={eps:g}, delta={delta:g}, m={m}"
+            settings.append(Setting(name, None, {**numbers, "m": m}, {"rows": m}))
+    tail = Tail(_deviation, bound)
+    calibrated = Calibrated(_deviation, bound_of(_order), 1.06, 1.56)
     return Check(
-        printed=Form(Calibrated(_deviation, shape, 1.06, 1.56), settings),
-        corrected=Form(tail, settings),
+        printed=Form(calibrated, tuple(settings)),
+        corrected=Form(tail, tuple(settings)),
         controls=badly_scaled(tail, settings[:1], settings[0].numbers["m"]),
     )
 
 
-def _quadratic_form_paired(inputs: Inputs) -> Check:
-    tail = Tail(
-        trials.form_error,
-        bound_of(bounds.quadratic_form_paired, num_frequencies="size"),
-    )
-    settings = inputs.features(PAIRED, 1 / 2, 0, two_sided)
+def quadratic_form_paired(inputs: Inputs) -> Check:
+    bound = bound_of(bounds.quadratic_form_paired, num_frequencies="size")
+    tail = Tail(trials.form_error, bound)
+    settings = inputs.features(PAIRED, bound)
     return Check(
         corrected=Form(tail, settings),
         controls=badly_scaled(tail, settings[:1], PAIRED["size"]),
     )
 
 
-@parametrized(tail_of_mean)
-def _rare(setting: Setting, rate: float, as_printed: bool = False) -> float:
-    """Return the statement that a deviation of eps has a probability of at most 2 exp(-rate eps^2 m)."""
-    eps, m = setting.numbers["eps"], setting.numbers["m"]
-    valid(
-        bounds.quadratic_form_shifted(eps=eps, num_features=m, as_printed=as_printed),
-        setting,
+def _form_of_copies(*, eps: float, m: float, rate: float = 1.0) -> Bound:
+    """Return eps with the failure probability 2 exp(-rate eps^2 m), for copies of a point."""
+    exponent = rate * eps**2 * m - LOG2
+    source = "jaxkern, after Theorem 3.1 of ghashami2016"
+    return Bound(eps, 1 - math.exp(-exponent), eps > 0, source, exponent)
+
+
+def _rare(bound: OfSetting) -> Rare:
+    """Return the statement that a deviation of eps is no more probable than a bound claims."""
+    return tail_of_mean(lambda setting: claimed(bound(setting), setting))
+
+
+def _wrong_rate(rate: float, name: str, settings: Settings) -> Control:
+    bound = bound_of(partial(_form_of_copies, rate=rate))
+    return Control(name, _rare(bound), settings, "wrong factor")
+
+
+def _around(name: str, law: Any, centre: float, eps: float) -> Setting:
+    """Return the setting in which a mean of copies of a law is off its centre by eps or more."""
+    return tilting.sums(
+        name,
+        law,
+        copies=COPIES,
+        above=centre + eps,
+        below=centre - eps,
+        numbers={"eps": eps, "m": float(COPIES)},
     )
-    return LOG2 - rate * eps**2 * m
 
 
-def _deviations(logs: Sequence[float], rate: float) -> tuple[Setting, ...]:
-    """Return settings for |mean cos U_i| >= eps: the deviation of a quadratic form for copies of a point."""
+def _deviations(inputs: Inputs, bound: OfSetting) -> Settings:
+    """Return settings for |mean cos U_i| >= eps, at which the bound fails with each of the tiny probabilities.
+
+    It is the deviation of a quadratic form for copies of a point.
+    """
     settings = []
-    for log in logs:
-        eps = math.sqrt((log + LOG2) / (COPIES * rate))
+    for log in inputs.logs:
+        eps = at_failure(bound, Setting("", numbers={"m": COPIES}), "eps", -log)
         name = f"copies of a point, eps={eps:.3g}, delta=e^-{log:g}, m={COPIES}"
-        numbers = {"eps": eps, "m": float(COPIES)}
-        settings.append(
-            tilting.sums(
-                name, UNIFORM, copies=COPIES, above=eps, below=-eps, numbers=numbers
-            )
-        )
+        settings.append(_around(name, tilting.UniformCosine(), 0.0, eps))
     return tuple(settings)
 
 
-def _thm3_1_rare(inputs: Inputs) -> Check:
-    settings = _deviations(inputs.logs, 0.823)
+def thm3_1_rare(inputs: Inputs) -> Check:
+    formula = bounds.quadratic_form_shifted
+    printed = bound_of(formula, num_features="m", as_printed=True)
+    corrected = bound_of(formula, num_features="m")
+    settings = _deviations(inputs, corrected)
     return Check(
-        printed=Form(_rare(2.0, as_printed=True), _deviations(inputs.logs, 2.0)),
-        corrected=Form(_rare(0.823), settings),
-        controls=(
-            Control(
-                "1.5 for 0.823 in the exponent", _rare(1.5), settings, "wrong factor"
-            ),
-        ),
+        printed=Form(_rare(printed), _deviations(inputs, printed)),
+        corrected=Form(_rare(corrected), settings),
+        controls=(_wrong_rate(1.5, "1.5 for 0.823 in the exponent", settings),),
     )
 
 
-def _quadratic_form_shifted(inputs: Inputs) -> Check:
-    def switched(p: float, eps: float) -> Setting:
+def quadratic_form_shifted() -> Check:
+    settings = []
+    for p, eps in ((0.75, 0.25), (0.7, 0.5), (0.5335, 0.82)):
         name = f"two points, |s|^2 = n with probability {p:g}, eps={eps:g}, m={COPIES}"
-        numbers, law = {"eps": eps, "m": float(COPIES)}, tilting.SwitchedCosine(p)
-        return tilting.sums(
-            name, law, copies=COPIES, above=p + eps, below=p - eps, numbers=numbers
-        )
-
-    settings = tuple(switched(*at) for at in ((0.75, 0.25), (0.7, 0.5), (0.5335, 0.82)))
+        settings.append(_around(name, tilting.SwitchedCosine(p), p, eps))
+    bound = bound_of(bounds.quadratic_form_shifted, num_features="m")
     return Check(
-        corrected=Form(_rare(0.823), settings),
-        controls=(
-            Control("8/9 for .823", _rare(8 / 9), settings[-1:], "wrong factor"),
-        ),
+        corrected=Form(_rare(bound), tuple(settings)),
+        controls=(_wrong_rate(8 / 9, "8/9 for .823", tuple(settings[-1:])),),
     )
 
 
-def _copies(inputs: Inputs) -> Check:
-    settings = _deviations(inputs.logs, 1.0)
-    smaller = tuple(s for s in settings if s.numbers["eps"] < 0.6)[-1:]
+def quadratic_form_copies(inputs: Inputs) -> Check:
+    bound = bound_of(_form_of_copies)
+    settings = _deviations(inputs, bound)
+    smaller = [s for s in settings if s.numbers["eps"] < 0.6]
+    name = "one and a half times the exponent"
     return Check(
-        corrected=Form(_rare(1.0), settings),
-        controls=(
-            Control(
-                "one and a half times the exponent", _rare(1.5), smaller, "wrong factor"
-            ),
-        ),
+        corrected=Form(_rare(bound), settings),
+        controls=(_wrong_rate(1.5, name, (smaller[-1],)),),
     )

@@ -1,12 +1,13 @@
 """ghashami2016, Section 3.1.3: Lemmas 3.2 and 3.3 with the steps of their proofs, Theorem 3.2, Theorems D and E."""
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from scipy import linalg
 
 from jaxkern import frequent_directions as fd
@@ -25,462 +26,422 @@ from proofs_check.claim import (
     sample,
 )
 from proofs_check.papers.ghashami2016 import algorithm1, trials
-from proofs_check.papers.ghashami2016.clouds import Cloud
-from proofs_check.papers.ghashami2016.setup import Inputs, enough_features
-from proofs_check.papers.shared import bound_of, lines, parametrized, real
+from proofs_check.papers.ghashami2016.clouds import Settings
+from proofs_check.papers.ghashami2016.setup import Formula, Function, Inputs
+from proofs_check.papers.shared import always, arguments_of, bound_of, op_norm, real
 
 FEATURES = 24
+PRINTED_PROJECTION = partial(streaming.projection, as_printed=True)
+
+Pairs = list[tuple[float, Bound]]
 
 
-def _rows(name: str, A: np.ndarray, size: int) -> Setting:
-    """Return a setting with the rows of a fixed stream."""
-    return Setting(f"{name}, l={size}", {"rows": A}, shapes={"l": size})
+def _orthonormal_rows() -> Setting:
+    A = algorithm1.pairs_of_rows(8)
+    return algorithm1.stream("orthonormal rows twice", A, 8)
 
 
-def _feature_streams(streams: Sequence[Cloud], size: int) -> tuple[Setting, ...]:
+def _feature_streams(inputs: Inputs, size: int) -> Settings:
     """Return settings whose rows are shifted features, drawn anew by each check; l is even and at most n."""
     settings = []
-    for cloud in streams:
-        rows = min(size, 2 * (cloud.num_points // 2))
-        name = f"features of {cloud.name}, n={cloud.num_points}, l={rows}"
+    for cloud in inputs.streams:
+        n = cloud.num_points
+        rows = min(size, 2 * (n // 2))
+        name = f"features of {cloud.name}, n={n}, l={rows}"
         settings.append(Setting(name, {"cloud": cloud}, shapes={"l": rows}))
     return tuple(settings)
 
 
-def _stream(key: jax.Array, setting: Setting) -> tuple[np.ndarray, int]:
-    """Return the rows of a setting and l."""
-    population, size = setting.data, setting.shapes["l"]
-    if "rows" in population:
-        return population["rows"], size
-    return algorithm1.feature_rows(key, population["cloud"], FEATURES), size
+def _stream(key: Array, data: Any) -> np.ndarray:
+    """Return the rows of a setting."""
+    if "rows" in data:
+        return np.asarray(data["rows"])
+    return algorithm1.feature_rows(key, data["cloud"].data, FEATURES)
 
 
 def _tails(A: np.ndarray) -> np.ndarray:
-    """Return |A - A_k|_F^2 for k = 0, 1, ..."""
+    """Return |A - A_k|_F^2 over |A|_F^2 for k = 0, 1, ..."""
     squares = np.linalg.svd(A, compute_uv=False) ** 2
-    return np.append(np.cumsum(squares[::-1])[::-1], 0)
+    tails = np.append(np.cumsum(squares[::-1])[::-1], 0)
+    return tails / tails[0]
 
 
-def _half(size: int) -> int:
-    return size // 2
+def _every_rank(formula: Formula, A: np.ndarray, size: int) -> list[Bound]:
+    """Return a bound, over |A|_F^2, for every rank for which it is valid."""
+    rights = [
+        formula(residual_energy=tail, sketch_size=size, rank=rank)
+        for rank, tail in enumerate(_tails(A))
+    ]
+    return [right for right in rights if right.valid]
 
 
+@sample("outside")
 def _outside(
-    formula: Callable[..., Bound], shrink_at: Callable[[int], int]
-) -> Inequality:
-    """Return the check of Lemma 3.2, in units of |A|_F^2, for every rank for which the bound is valid."""
-
-    @sample("outside")
-    def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
-        A, size = _stream(key, setting)
-        B, _ = algorithm1.algorithm_1(A, size, shrink_at=shrink_at(size))
-        tails = _tails(A)
-        left = algorithm1.lost_in_lemma_3_2(A, B) / tails[0]
-        rights = [
-            formula(residual_energy=tail / tails[0], sketch_size=size, rank=rank)
-            for rank, tail in enumerate(tails)
-        ]
-        return [(left, right) for right in rights if right.valid]
-
-    return Inequality(check)
+    key: Array,
+    data: Any,
+    l: int,  # noqa: E741, the paper's letter
+    formula: Formula = streaming.frequent_directions,
+    divisor: int = 2,
+) -> Pairs:
+    """Compare what Lemma 3.2 bounds with a bound, over |A|_F^2; the sketch shrinks at l / divisor."""
+    A = _stream(key, data)
+    B, _ = algorithm1.algorithm_1(A, l, shrink_at=l // divisor)
+    left = algorithm1.lost_in_lemma_3_2(A, B) / np.sum(A**2)
+    return [(float(left), right) for right in _every_rank(formula, A, l)]
 
 
-def _by_library(setting: Setting, share: float = 1.0) -> list[tuple[float, Bound]]:
+def _by_library(data: Any, l: int, share: float = 1.0) -> Pairs:  # noqa: E741, the paper's letter
     """Return the differences of the library's sketch and certificate from those of Algorithm 1, which are 0.
 
     As all shrinks take from the heavy direction, the certificate is what is lost of it, and so the unit of both.
     """
-    A, size = setting.data["rows"], setting.shapes["l"]
-    B, _ = algorithm1.algorithm_1(A, size)
-    sketch = fd.finalize(
-        fd.update(
-            fd.init(size, A.shape[1], shrink_at=size // 2, dtype=real(A).dtype), real(A)
-        )
+    A = data["rows"]
+    B, _ = algorithm1.algorithm_1(A, l)
+    rows = real(A)
+    start = fd.init(l, A.shape[1], shrink_at=l // 2, dtype=rows.dtype)
+    sketch = fd.finalize(fd.update(start, rows))
+    library_rows = np.asarray(sketch.rows, np.float64)
+    exact = B.T @ B
+    lost = op_norm(A.T @ A - exact)
+    difference = float(np.linalg.norm(library_rows.T @ library_rows - exact))
+    certificate = abs(share * float(sketch.shrinkage) - lost)
+    zero = always(0.0, "Algorithm 1 of ghashami2016, to the letter")
+    return [(difference / lost, zero), (certificate / lost, zero)]
+
+
+def _lemma_and_library(key: Array, setting: Setting, heavy: Setting) -> Pairs:
+    """Compare with the lemma and, for the rows with a heavy direction, with the library."""
+    arguments = (setting.data, setting.shapes["l"])
+    pairs = _outside(key, *arguments)
+    return pairs + _by_library(*arguments) if setting is heavy else pairs
+
+
+def _longer_sketch(*, residual_energy: float, sketch_size: int, rank: int) -> Bound:
+    return streaming.frequent_directions(
+        residual_energy=residual_energy, sketch_size=sketch_size + 2, rank=rank
     )
-    rows = np.asarray(sketch.rows, np.float64)
-    lost = float(np.linalg.norm(A.T @ A - B.T @ B, 2))
-    apart = (
-        float(np.linalg.norm(rows.T @ rows - B.T @ B)),
-        abs(share * float(sketch.shrinkage) - lost),
+
+
+def lem3_2(inputs: Inputs) -> Check:
+    attained = _orthonormal_rows()
+    rank = algorithm1.stream("rank 7", algorithm1.low_rank(7), 10)
+    heavy = algorithm1.stream("a heavy direction", algorithm1.heavy(), 8)
+    decaying = algorithm1.stream("decaying", algorithm1.decaying(), 8)
+    others = (rank, decaying, *_feature_streams(inputs, 8))
+    rowwise = partial(
+        _outside, formula=streaming.frequent_directions_rowwise, divisor=1
     )
-    return lines(
-        [(value / lost, 0.0) for value in apart],
-        "Algorithm 1 of ghashami2016, to the letter",
-    )
-
-
-def _lem3_2(inputs: Inputs) -> Check:
-    def one_more(*, residual_energy: float, sketch_size: int, rank: int) -> Bound:
-        return streaming.frequent_directions(
-            residual_energy=residual_energy, sketch_size=sketch_size + 2, rank=rank
-        )
-
-    attained = _rows("orthonormal rows twice", algorithm1.pairs_of_rows(8), 8)
-    rank = _rows("rank 7", algorithm1.low_rank(7), 10)
-    heavy = _rows("a heavy direction", algorithm1.heavy(), 8)
-    others = (
-        rank,
-        _rows("decaying", algorithm1.decaying(), 8),
-        *_feature_streams(inputs.streams, 8),
-    )
-    cited = functools.partial(streaming.frequent_directions, as_printed=True)
-    short = functools.partial(_by_library, share=0.99)
-    algorithm = _outside(streaming.frequent_directions, _half)
-
-    def corrected(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
-        return algorithm.sides(key, setting) + (
-            _by_library(setting) if setting is heavy else []
-        )
-
+    corrected = partial(_lemma_and_library, heavy=heavy)
+    as_printed = partial(streaming.frequent_directions, as_printed=True)
+    for_algorithm_1 = Inequality(partial(_outside, formula=as_printed))
+    longer = Inequality(partial(_outside, formula=_longer_sketch))
+    share = Inequality(partial(_by_library, share=0.99))
+    tight = (attained, rank)
     return Check(
-        printed=Form(
-            _outside(streaming.frequent_directions_rowwise, lambda size: size),
-            (attained, *others),
-        ),
+        printed=Form(Inequality(rowwise), (attained, *others)),
         corrected=Form(Inequality(corrected), (attained, heavy, *others)),
         controls=(
             Control(
-                "as printed, shrunk at l / 2",
-                _outside(cited, _half),
-                (attained, rank),
-                "wrong operator",
+                "as printed, shrunk at l / 2", for_algorithm_1, tight, "wrong operator"
             ),
-            Control(
-                "l / 2 + 1 for l / 2",
-                _outside(one_more, _half),
-                (attained,),
-                "n for n - 1",
-            ),
-            Control(
-                "0.99 of the certificate", Inequality(short), (heavy,), "wrong factor"
-            ),
+            Control("l / 2 + 1 for l / 2", longer, (attained,), "n for n - 1"),
+            Control("0.99 of the certificate", share, (heavy,), "wrong factor"),
         ),
     )
 
 
-def _frequent_directions(inputs: Inputs) -> Check:
-    def sides(*, half: bool = False, forget: int = 0) -> Inequality:
-        def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
-            A, size = _stream(key, setting)
-            seen = np.array(A, jnp.result_type(float))
-            A = seen.astype(np.float64)
-            seen[len(A) - forget :] = 0
-            tails = _tails(A)
-            start = fd.init(
-                size, A.shape[1], seen.dtype, shrink_at=size // 2 if half else None
-            )
-            states = [fd.update(start, real(seen))]
-            if not half:
-                states.append(
-                    fd.merge(
-                        *(
-                            fd.update(start, real(part))
-                            for part in np.array_split(seen, 2)
-                        )
-                    )
-                )
-            pairs = []
-            for sketch in map(fd.finalize, states):
-                B = np.asarray(sketch.rows, np.float64)
-                shrinkage = float(sketch.shrinkage) / tails[0]
-                certificate = Bound(
-                    shrinkage,
-                    1.0,
-                    bool(sketch.finite),
-                    "jaxkern, certificate of the sketch",
-                )
-                pairs.append(
-                    (
-                        float(np.linalg.norm(A.T @ A - B.T @ B, 2)) / tails[0],
-                        certificate,
-                    )
-                )
-                pairs.append(
-                    (
-                        algorithm1.lost(A, np.asarray(sketch.basis, np.float64))
-                        / tails[0],
-                        certificate,
-                    )
-                )
-                for k in range(min(size + 1, len(tails))):
-                    residual = tails[k] / tails[0]
-                    right = streaming.frequent_directions_buffered(
-                        residual_energy=residual, sketch_size=size, rank=k
-                    )
-                    pairs.append((shrinkage, right))
-            return pairs
+def _library_sketches(rows: np.ndarray, size: int) -> list[Any]:
+    """Return the sketch of the rows by the library, and that of two halves which are merged."""
+    start = fd.init(size, rows.shape[1], rows.dtype)
+    halves = [fd.update(start, real(half)) for half in np.array_split(rows, 2)]
+    return [fd.finalize(fd.update(start, real(rows))), fd.finalize(fd.merge(*halves))]
 
-        # The usual 10^4 would be a twentieth of some right sides in float32, as much as the control takes off them.
-        return Inequality(check, tolerance=1e3)
 
-    fixed = (
-        ("orthonormal rows twice", algorithm1.pairs_of_rows(8)),
-        ("rank 7", algorithm1.low_rank(7)),
-        ("decaying", algorithm1.decaying()),
-        ("a heavy direction", algorithm1.heavy()),
-    )
+def _library_shrunk_at_half(rows: np.ndarray, size: int) -> list[Any]:
+    start = fd.init(size, rows.shape[1], rows.dtype, shrink_at=size // 2)
+    return [fd.finalize(fd.update(start, real(rows)))]
+
+
+def _certificates(
+    key: Array,
+    data: Any,
+    l: int,  # noqa: E741, the paper's letter
+    sketches: Function = _library_sketches,
+    forget: int = 0,
+) -> Pairs:
+    """Compare what is lost with the certificate of a sketch, and the certificate with the bound, over |A|_F^2.
+
+    The sketch does not see the last `forget` rows.
+    """
+    seen = np.array(_stream(key, data), jnp.result_type(float))
+    A = seen.astype(np.float64)
+    seen[len(A) - forget :] = 0
+    rights = _every_rank(streaming.frequent_directions_buffered, A, l)
+    energy = float(np.sum(A**2))
+    pairs = []
+    for sketch in sketches(seen, l):
+        B = np.asarray(sketch.rows, np.float64)
+        shrinkage = float(sketch.shrinkage) / energy
+        source = "jaxkern, certificate of the sketch"
+        certificate = Bound(shrinkage, 1.0, bool(sketch.finite), source)
+        outside = algorithm1.lost(A, np.asarray(sketch.basis, np.float64))
+        pairs.append((op_norm(A.T @ A - B.T @ B) / energy, certificate))
+        pairs.append((outside / energy, certificate))
+        pairs += [(shrinkage, right) for right in rights]
+    return pairs
+
+
+def _certified(**options: Any) -> Inequality:
+    # The usual 10^4 would be a twentieth of some right sides in float32, as much as the control takes off them.
+    return Inequality(partial(_certificates, **options), tolerance=1e3)
+
+
+def frequent_directions(inputs: Inputs) -> Check:
     settings = (
-        *(_rows(name, A, 8) for name, A in fixed),
-        *_feature_streams(inputs.streams, 8),
+        _orthonormal_rows(),
+        algorithm1.stream("rank 7", algorithm1.low_rank(7), 8),
+        algorithm1.stream("decaying", algorithm1.decaying(), 8),
+        algorithm1.stream("a heavy direction", algorithm1.heavy(), 8),
+        *_feature_streams(inputs, 8),
     )
+    half = _certified(sketches=_library_shrunk_at_half)
+    forgetful = _certified(forget=1)
     return Check(
-        corrected=Form(sides(), settings),
+        corrected=Form(_certified(), settings),
         controls=(
-            Control("shrunk at l / 2", sides(half=True), settings, "wrong operator"),
-            controls.part_of(0.95, sides(), settings),
-            Control("the last rows dropped", sides(forget=1), settings, "rows dropped"),
+            Control("shrunk at l / 2", half, settings, "wrong operator"),
+            controls.part_of(0.95, _certified(), settings),
+            Control("the last rows dropped", forgetful, settings, "rows dropped"),
         ),
     )
 
 
-def _sketched() -> tuple[Setting, ...]:
+def _sketched() -> Settings:
     """Return A and B: two by hand, and what Algorithm 1 makes of 96 rows."""
-    pairs = [("diag(10, 1) and (1, 1)", np.diag([10.0, 1.0]), np.ones((1, 2)))]
-    for name, A in (
-        ("decaying", algorithm1.decaying()),
-        ("rank 7", algorithm1.low_rank(7)),
-    ):
-        pairs.append((f"{name}, l=8", A, algorithm1.algorithm_1(A, 8)[0]))
-    return tuple(Setting(name, {"A": A, "B": B}) for name, A, B in pairs)
+    by_hand = {"A": np.diag([10.0, 1.0]), "B": np.ones((1, 2))}
+    settings = [Setting("diag(10, 1) and (1, 1)", by_hand)]
+    streams = {"decaying": algorithm1.decaying(), "rank 7": algorithm1.low_rank(7)}
+    for name, A in streams.items():
+        B, _ = algorithm1.algorithm_1(A, 8)
+        settings.append(Setting(f"{name}, l=8", {"A": A, "B": B}))
+    return tuple(settings)
 
 
-def _null_space() -> Check:
-    def columns(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return U and V of A = U S V', with the columns whose singular value is not 0."""
-        U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        return U[:, s > 1e-9 * s[0]], Vt[s > 1e-9 * s[0]].T
+def _singular_vectors(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return U and V of A = U S V', with the columns whose singular value is not 0."""
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    positive = s > 1e-9 * s[0]
+    return U[:, positive], Vt[positive].T
 
-    def orthogonal(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """Return an orthonormal basis of the y in the column space of A with y'A B^+ B = 0, as columns."""
-        U, _ = columns(A)
-        return U @ linalg.null_space((U.T @ A @ algorithm1.row_space(B)).T, rcond=1e-9)
 
-    def printed(setting: Setting) -> list[tuple[float, Bound]]:
-        """Return the largest |B x| over x = V U'y, in units of |B|_2."""
-        A, B = setting.data["A"], setting.data["B"]
-        U, V = columns(A)
-        X = V @ U.T @ orthogonal(A, B)
-        return lines(
-            [(float(np.linalg.norm(B @ X, 2) / np.linalg.norm(B, 2)), 0.0)],
-            "ghashami2016",
-        )
+def _orthogonal(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the y in the column space of A with y'A B^+ B = 0, as columns."""
+    U, _ = _singular_vectors(A)
+    W = algorithm1.row_space(B)
+    return U @ linalg.null_space((U.T @ A @ W).T, rcond=1e-9)
 
-    @parametrized(Inequality)
-    def right(
-        setting: Setting, step: Callable[[np.ndarray], np.ndarray]
-    ) -> list[tuple[float, Bound]]:
-        """Return the check of |A'y|^2 <= |A A'y| where B A'y = 0, with step(A'y) for A'y in the last two."""
-        A, B = setting.data["A"], setting.data["B"]
-        size = float(np.linalg.norm(A, 2))
-        pairs = []
-        for y in orthogonal(A, B).T:
-            z = A.T @ y / size
-            stepped = step(z)
-            pairs.append((float(z @ z), float(np.linalg.norm(A @ stepped)) / size))
-            # In units of |B| |A|, where B z is zero up to rounding.
-            pairs.append(
-                (float(np.linalg.norm(B @ stepped) / np.linalg.norm(B, 2)), 0.0)
-            )
-        return lines(pairs, "Cauchy-Schwarz, and B z = 0")
 
-    def flip(z: np.ndarray) -> np.ndarray:
-        return np.concatenate([-z[:1], z[1:]])
+def _rotated_back(data: Any) -> Pairs:
+    """Compare the largest |B x| over x = V U'y, over |B|_2, with 0."""
+    A = data["A"]
+    B = data["B"]
+    U, V = _singular_vectors(A)
+    X = V @ U.T @ _orthogonal(A, B)
+    return [(op_norm(B @ X) / op_norm(B), always(0.0, "ghashami2016"))]
 
+
+def _flipped(z: np.ndarray) -> np.ndarray:
+    return np.concatenate([-z[:1], z[1:]])
+
+
+def _by_cauchy_schwarz(data: Any, step: Function = np.asarray) -> Pairs:
+    """Compare |A'y|^2 with |A A'y| where B A'y = 0, with step(A'y) for A'y in the last two."""
+    A = data["A"]
+    B = data["B"]
+    size = op_norm(A)
+    source = "Cauchy-Schwarz, and B z = 0"
+    pairs = []
+    for y in _orthogonal(A, B).T:
+        z = A.T @ y / size
+        stepped = step(z)
+        right = np.linalg.norm(A @ stepped) / size
+        # In units of |B| |A|, where B z is zero up to rounding.
+        left = np.linalg.norm(B @ stepped) / op_norm(B)
+        pairs.append((float(z @ z), always(right, source)))
+        pairs.append((float(left), always(0.0, source)))
+    return pairs
+
+
+def lem3_2_proof() -> Check:
     settings = _sketched()
+    flipped = Inequality(partial(_by_cauchy_schwarz, step=_flipped))
+    name = "z with one sign changed"
     return Check(
-        printed=Form(Inequality(printed), settings),
-        corrected=Form(right(lambda z: z), settings),
-        controls=(
-            Control(
-                "z with one sign changed", right(flip), settings[:1], "wrong operator"
-            ),
-        ),
+        printed=Form(Inequality(_rotated_back), settings),
+        corrected=Form(Inequality(_by_cauchy_schwarz), settings),
+        controls=(Control(name, flipped, settings[:1], "wrong operator"),),
     )
+
+
+def projection_bound(formula: Formula, squares: Any, size: int) -> Bound:
+    """Return a bound on |Ghat - Gtilde|_2, of the arguments that it requires, for rows with these squared lengths."""
+    known = {
+        "num_points": len(squares),
+        "sketch_size": size,
+        "energy": squares.sum(),
+        "row_energy": squares.max(),
+    }
+    return formula(**{name: known[name] for name in arguments_of(formula)})
 
 
 def _projection(
-    formula: Callable[[np.ndarray, int], Bound], *, last: bool, first_only: bool = False
-) -> Inequality:
-    """Return the check of |Ghat - Gtilde|_2 / n, W from Algorithm 1 or, `first_only`, from its first decomposition."""
-
-    def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
-        Z, size = _stream(key, setting)
-        _, W = algorithm1.algorithm_1(Z[:size] if first_only else Z, size, last=last)
-        right = formula(Z, size)
-        return [
-            (
-                algorithm1.lost(Z, W) / len(Z),
-                Bound(
-                    right.value / len(Z), right.probability, right.valid, right.source
-                ),
-            )
-        ]
-
-    return Inequality(check)
+    key: Array,
+    data: Any,
+    l: int,  # noqa: E741, the paper's letter
+    formula: Formula = streaming.projection,
+    last: bool = True,
+    most: int | None = None,
+) -> Pairs:
+    """Compare |Ghat - Gtilde|_2 / n, W from Algorithm 1 on the first `most` rows, with a bound on it."""
+    Z = _stream(key, data)
+    _, W = algorithm1.algorithm_1(Z[:most], l, last=last)
+    right = projection_bound(formula, np.sum(Z**2, axis=1), l)
+    n = len(Z)
+    return [(algorithm1.lost(Z, W) / n, replace(right, value=right.value / n))]
 
 
-def _as_printed(Z: np.ndarray, size: int) -> Bound:
-    return streaming.projection(num_points=len(Z), sketch_size=size, as_printed=True)
+def _chosen(name: str, signs: np.ndarray, size: int) -> Setting:
+    """Return a setting with features of points that are chosen after the features."""
+    return algorithm1.stream(name, algorithm1.sign_rows(signs), size)
 
 
-def _lem3_3(inputs: Inputs) -> Check:
-    def corrected(Z: np.ndarray, size: int) -> Bound:
-        return streaming.projection(num_points=len(Z), sketch_size=size)
+def _late_direction(size: int) -> Setting:
+    signs = algorithm1.then_one_direction(size, size - 1)
+    return _chosen("one direction late, n=2l-1", signs, size)
 
+
+def lem3_3(inputs: Inputs) -> Check:
     attained = tuple(
-        _rows(
+        _chosen(
             "chosen after the features",
             algorithm1.doubled_then_elsewhere(size, 99),
             size,
         )
         for size in (8, 16)
     )
-    late = (
-        _rows("one direction late, n=2l-1", algorithm1.then_one_direction(16, 15), 16),
-    )
-    literal = _projection(corrected, last=False)
+    late = _late_direction(16)
+    settings = (*attained, late, *_feature_streams(inputs, 16))
+    literal = Inequality(partial(_projection, last=False))
+    name = "without the last decomposition"
+    printed = partial(_projection, formula=PRINTED_PROJECTION)
     return Check(
-        printed=Form(_projection(_as_printed, last=True), attained),
-        corrected=Form(
-            _projection(corrected, last=True),
-            (*attained, *late, *_feature_streams(inputs.streams, 16)),
-        ),
-        controls=(
-            Control("without the last decomposition", literal, late, "rows dropped"),
-        ),
+        printed=Form(Inequality(printed), attained),
+        corrected=Form(Inequality(_projection), settings),
+        controls=(Control(name, literal, (late,), "rows dropped"),),
     )
 
 
-def _lem3_3_literal(inputs: Inputs) -> Check:
-    def with_leftover(Z: np.ndarray, size: int) -> Bound:
-        squares = np.sum(Z**2, axis=1)
-        energy, row_energy = float(np.sum(squares)), float(np.max(squares))
-        return streaming.leftover_rows(
-            energy=energy, sketch_size=size, row_energy=row_energy
-        )
-
-    late = tuple(
-        _rows(
-            "one direction late, n=2l-1",
-            algorithm1.then_one_direction(size, size - 1),
-            size,
-        )
-        for size in (8, 32)
-    )
-    long = _rows("one direction late, n=208", algorithm1.then_one_direction(8, 200), 8)
-    first = _projection(with_leftover, last=False, first_only=True)
+def lem3_3_literal(inputs: Inputs) -> Check:
+    late = (_late_direction(8), _late_direction(32))
+    signs = algorithm1.then_one_direction(8, 200)
+    long = _chosen("one direction late, n=208", signs, 8)
+    literal = partial(_projection, last=False)
+    printed = partial(literal, formula=PRINTED_PROJECTION)
+    corrected = partial(literal, formula=streaming.leftover_rows)
+    # l rows make the first decomposition.
+    first = Inequality(partial(corrected, most=8))
+    settings = (*late, long, *_feature_streams(inputs, 16))
+    name = "the W of the first decomposition"
     return Check(
-        printed=Form(_projection(_as_printed, last=False), late),
-        corrected=Form(
-            _projection(with_leftover, last=False),
-            (*late, long, *_feature_streams(inputs.streams, 16)),
-        ),
-        controls=(
-            Control("the W of the first decomposition", first, (long,), "rows dropped"),
-        ),
+        printed=Form(Inequality(printed), late),
+        corrected=Form(Inequality(corrected), settings),
+        controls=(Control(name, first, (long,), "rows dropped"),),
     )
 
 
-def _oblique() -> Check:
-    def printed(setting: Setting) -> list[tuple[float, Bound]]:
-        Z, W = setting.data["A"], algorithm1.row_space(setting.data["B"])
-        oblique = (Z - Z @ W @ W.T) @ np.linalg.pinv(Z, rcond=1e-9)
-        return lines(
-            [(float(np.linalg.norm(oblique, 2)), 1.0)], "ghashami2016, Lemma 3.3, proof"
-        )
+def _oblique(data: Any) -> Pairs:
+    """Compare the norm of Z (I - W W') Z^+ with 1."""
+    Z = data["A"]
+    W = algorithm1.row_space(data["B"])
+    oblique = (Z - Z @ W @ W.T) @ np.linalg.pinv(Z, rcond=1e-9)
+    return [(op_norm(oblique), always(1.0, "ghashami2016, Lemma 3.3, proof"))]
 
-    @parametrized(Identity)
-    def equal(setting: Setting, complement: bool) -> np.ndarray:
-        Z, W = setting.data["A"], algorithm1.row_space(setting.data["B"])
-        N = linalg.null_space(W.T) if complement else W
-        size = float(np.linalg.norm(Z, 2)) ** 2
-        left = float(np.linalg.norm(Z @ Z.T - Z @ W @ W.T @ Z.T, 2))
-        return np.array([(left - float(np.linalg.norm(Z @ N, 2)) ** 2) / size])
 
+def _complement(W: np.ndarray) -> np.ndarray:
+    return linalg.null_space(W.T)
+
+
+def _over_complement(data: Any, basis: Function = _complement) -> float:
+    """Compare |Z (I - W W') Z'|_2 with the largest |Z x|^2 over unit vectors x of the complement of W."""
+    Z = data["A"]
+    W = algorithm1.row_space(data["B"])
+    largest = op_norm(Z @ basis(W)) ** 2
+    return (op_norm(Z @ Z.T - Z @ W @ W.T @ Z.T) - largest) / op_norm(Z) ** 2
+
+
+def lem3_3_proof() -> Check:
     settings = _sketched()
+    over_W = Identity(partial(_over_complement, basis=np.asarray))
     return Check(
-        printed=Form(Inequality(printed), settings),
-        corrected=Form(equal(complement=True), settings),
-        controls=(
-            Control(
-                "the maximum over W",
-                equal(complement=False),
-                settings,
-                "wrong operator",
-            ),
-        ),
+        printed=Form(Inequality(_oblique), settings),
+        corrected=Form(Identity(_over_complement), settings),
+        controls=(Control("the maximum over W", over_W, settings, "wrong operator"),),
     )
 
 
 def _last_half_dropped(statement: Tail, setting: Setting) -> Control:
     """Return the control in which the sketch sees the first half of the points alone."""
-    half = controls.changed(
-        (setting,),
-        "half of the points seen",
-        numbers={"seen": setting.numbers["n"] // 2},
+    half = {"seen": setting.numbers["n"] // 2}
+    changed = controls.changed([setting], "half of the points seen", numbers=half)
+    return Control("the last rows dropped", statement, changed, "rows dropped")
+
+
+def _share_of_features(*, n: float, delta: float, size: float) -> Bound:
+    """Return eps / 2 at m = 4 log(n / delta) / eps^2, what l = 4 / eps leaves of eps for the features."""
+    value = math.sqrt(math.log(n / delta) / size)
+    valid = n >= 2 and delta <= 0.5
+    return Bound(value, 1 - delta, valid, "ghashami2016, Theorem 3.2")
+
+
+def thm3_2(inputs: Inputs) -> Check:
+    bound = bound_of(
+        streaming.streaming_gram,
+        num_features="size",
+        num_points="n",
+        sketch_size="rows",
     )
-    return Control("the last rows dropped", statement, half, "rows dropped")
-
-
-def _thm3_2(inputs: Inputs) -> Check:
-    size, share = 20, 0.2
-    names = {"num_features": "size", "num_points": "n", "sketch_size": "rows"}
-
-    def at(delta: float) -> Setting:
-        m = enough_features(share, delta, inputs.stream.num_points, 2, 4 / 3)
-        shapes = {"size": m, "paired": 0, "rows": size, "shrink_at": size // 2}
-        numbers = {"eps": share, "delta": delta, "seen": inputs.stream.num_points}
-        return inputs.stream.setting(
-            f"l={size}, m={m}, delta={delta:g}", numbers, shapes
-        )
-
-    def shape(setting: Setting) -> Bound:
-        """Return eps / 2 at m = 4 log(n / delta) / eps^2, what l = 4 / eps leaves of eps for the features."""
-        n, delta, m = (
-            setting.numbers["n"],
-            setting.numbers["delta"],
-            setting.shapes["size"],
-        )
-        valid = n >= 2 and delta <= 0.5
-        return Bound(
-            math.sqrt(math.log(n / delta) / m),
-            1 - delta,
-            valid,
-            "ghashami2016, Theorem 3.2",
-        )
-
-    settings = tuple(map(at, inputs.deltas))
-    corrected = Tail(trials.stream_error, bound_of(streaming.streaming_gram, **names))
+    sizes = {"rows": 20, "paired": 0, "shrink_at": 10}
+    settings = inputs.sized(bound, inputs.stream, 0.2, sizes)
+    corrected = Tail(trials.stream_error, bound)
+    shape = bound_of(_share_of_features)
+    calibrated = Calibrated(trials.stream_excess, shape, 0.0, 4.5)
     return Check(
-        printed=Form(Calibrated(trials.stream_excess, shape, 0.0, 4.5), settings),
+        printed=Form(calibrated, settings),
         corrected=Form(corrected, settings),
         controls=(_last_half_dropped(corrected, settings[0]),),
     )
 
 
-def _streaming_gram(inputs: Inputs) -> Check:
-    eps, cloud = 0.3, inputs.stream
-
-    def at(delta: float) -> Setting:
+def streaming_gram(inputs: Inputs) -> Check:
+    cloud = inputs.stream
+    eps = 0.3
+    settings = []
+    for delta in inputs.deltas:
         sizes = plan.streaming(eps, delta, num_points=cloud.num_points)
         rows = int(sizes.sketch_size or 0)
-        label = f"t={sizes.num_frequencies}, l={rows}, delta={delta:g}"
-        shapes = {
-            "size": int(sizes.num_frequencies or 0),
-            "paired": 1,
-            "rows": rows,
-            "shrink_at": rows + 1,
-        }
-        return cloud.setting(
-            label, {"eps": eps - 1 / (rows + 1), "seen": cloud.num_points}, shapes
-        )
-
-    names = {"num_frequencies": "size", "num_points": "n", "sketch_size": "rows"}
-    tail = Tail(
-        trials.stream_error, bound_of(streaming.streaming_gram_buffered, **names)
+        size = int(sizes.num_frequencies or 0)
+        label = f"t={size}, l={rows}, delta={delta:g}"
+        numbers = {"eps": eps - 1 / (rows + 1), "seen": cloud.num_points}
+        shapes = {"size": size, "paired": 1, "rows": rows, "shrink_at": rows + 1}
+        settings.append(cloud.setting(label, numbers, shapes))
+    bound = bound_of(
+        streaming.streaming_gram_buffered,
+        num_frequencies="size",
+        num_points="n",
+        sketch_size="rows",
     )
-    settings = tuple(map(at, inputs.deltas))
+    tail = Tail(trials.stream_error, bound)
     return Check(
-        corrected=Form(tail, settings),
+        corrected=Form(tail, tuple(settings)),
         controls=(_last_half_dropped(tail, settings[0]),),
     )

@@ -1,17 +1,25 @@
 """Where the statements of ghashami2016 are tried: clouds of points, failure probabilities, and sizes to match."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
+from scipy import optimize
+
+from jaxkern.bounds import Bound
 from proofs_check import controls
-from proofs_check.claim import Control, Setting, Statement
+from proofs_check.claim import Check, Control, Form, Setting, Statement
 from proofs_check.papers import shared
 from proofs_check.papers.ghashami2016 import clouds
-from proofs_check.papers.ghashami2016.clouds import Cloud
+from proofs_check.papers.ghashami2016.clouds import Cloud, Settings
 
-SHIFTED, PAIRED = {"size": 256, "paired": 0}, {"size": 128, "paired": 1}
+SHIFTED = {"size": 256, "paired": 0}
+PAIRED = {"size": 128, "paired": 1}
+OfSetting = Callable[[Setting], Bound]
+Formula = Callable[..., Bound]
+Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,39 +51,71 @@ class Inputs(shared.Inputs):
         return clouds.clusters(32, 32) if self.data is None else clouds.own(self.data)
 
     def features(
-        self,
-        shapes: dict[str, int],
-        p: float,
-        q: float,
-        log: Callable[[float, int], float],
-    ) -> tuple[Setting, ...]:
-        """Return settings with the eps at which eps^2 size = (p + q eps) log(delta, n): the bound fails with delta.
+        self, shapes: Mapping[str, int], bound: OfSetting | None = None
+    ) -> Settings:
+        """Return settings whose eps is the error at which the bound fails with probability delta.
 
-        Theorem A, whose error depends on tau = log(1 / delta) and not on eps, takes p = q = 0.
+        Theorem A needs no bound: its error depends on tau = log(1 / delta) and not on eps.
         """
-        size, settings = shapes["size"], []
+        settings = []
         for cloud in self.clouds:
             for delta in self.deltas:
-                L = log(delta, cloud.num_points)
-                eps = (q * L + math.sqrt((q * L) ** 2 + 4 * size * p * L)) / (2 * size)
-                label = f"{'t' if shapes['paired'] else 'm'}={size}, delta={delta:g}"
-                numbers = {"eps": eps, "tau": math.log(1 / delta), "scale": 1}
-                settings.append(
-                    cloud.setting(
-                        label + (f", eps={eps:.3g}" if eps else ""), numbers, shapes
-                    )
-                )
+                label = f"{'t' if shapes['paired'] else 'm'}={shapes['size']}, delta={delta:g}"
+                numbers = {"eps": 0.0, "tau": math.log(1 / delta), "scale": 1}
+                setting = cloud.setting(label, numbers, shapes)
+                if bound is not None:
+                    eps = at_failure(bound, setting, "eps", -numbers["tau"])
+                    numbers["eps"] = eps
+                    label += f", eps={eps:.3g}"
+                    setting = cloud.setting(label, numbers, shapes)
+                settings.append(setting)
+        return tuple(settings)
+
+    def sized(
+        self, bound: OfSetting, cloud: Cloud, eps: float, sizes: Mapping[str, int]
+    ) -> Settings:
+        """Return settings of a stream with as many features m as make the bound fail with probability delta at eps."""
+        settings = []
+        for delta in self.deltas:
+            numbers = {"eps": eps, "delta": delta, "seen": float(cloud.num_points)}
+            unsized = cloud.setting("", numbers, sizes)
+            m = math.ceil(at_failure(bound, unsized, "size", math.log(delta)))
+            label = f"l={sizes['rows']}, m={m}, delta={delta:g}"
+            settings.append(cloud.setting(label, numbers, {"size": m, **sizes}))
         return tuple(settings)
 
 
-def all_points(delta: float, n: int) -> float:
-    """Return log(2 n / delta), that of a bound for all of n points."""
-    return math.log(2 * n / delta)
+def at_failure(
+    bound: OfSetting, setting: Setting, unknown: str, log_failure: float
+) -> float:
+    """Return the number `unknown` of a setting at which a bound fails with this log-probability."""
+
+    def excess(value: float) -> float:
+        numbers = {**setting.numbers, unknown: value}
+        return bound(replace(setting, numbers=numbers)).log_failure - log_failure
+
+    # Errors are above 1e-6, and sizes below 1e6.
+    return float(optimize.brentq(excess, 1e-6, 1e6, xtol=1e-15))
 
 
-def two_sided(delta: float, n: int) -> float:
-    """Return log(2 / delta), that of a bound for one direction."""
-    return math.log(2 / delta)
+def judged(
+    kind: Function,
+    settings: Sequence[Setting],
+    controls: Mapping[str, tuple[str, Function]],
+    **forms: Function,
+) -> Check:
+    """Return the check of functions that make one kind of statement, all at the same settings.
+
+    controls : the kind of mistake and the function, by the name of the control.
+    forms : functions that are `printed`, `corrected` or both.
+    """
+    tried = tuple(settings)
+    wrong = [
+        Control(name, kind(function), tried, mistake)
+        for name, (mistake, function) in controls.items()
+    ]
+    checked = {name: Form(kind(function), tried) for name, function in forms.items()}
+    return Check(**checked, controls=tuple(wrong))
 
 
 def badly_scaled(
@@ -87,16 +127,9 @@ def badly_scaled(
     """
     halved = controls.changed(settings, "halved", numbers={"scale": 0.5})
     unscaled = controls.changed(settings, "not divided", numbers={"scale": size})
+    without_root = "features without the root of two"
+    without_size = "features without 1/sqrt(m)"
     return (
-        Control("features without the root of two", statement, halved, "wrong factor"),
-        Control(
-            "features without 1/sqrt(m)", statement, unscaled, "missing normalisation"
-        ),
+        Control(without_root, statement, halved, "wrong factor"),
+        Control(without_size, statement, unscaled, "missing normalisation"),
     )
-
-
-def enough_features(
-    eps: float, delta: float, num_points: int, p: float, q: float
-) -> int:
-    """Return m = (p + q eps) log(2 n / delta) / eps^2, rounded up: 9 and 8 as printed in Lemma 3.1."""
-    return math.ceil((p + q * eps) * math.log(2 * num_points / delta) / eps**2)

@@ -51,13 +51,15 @@ def test_nystrom_of_a_sample_is_a_pseudo_inverse(x64):
     ).astype(int)
     C, W = G[:, chosen], G[np.ix_(chosen, chosen)]
     values, vectors = np.linalg.eigh(W)
-    sample = jax.jit(trials._sample, static_argnums=(3, 4), static_argnames="replace")
+    difference = jax.jit(trials.nystrom_difference, static_argnums=2)
     for rank in (2, 8):
         kept = [i for i in np.argsort(-values)[:rank] if values[i] > 1e-10]
         inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-        found = sample(
-            jax.random.key(0), cloud.data, {"from": 10.0}, 8, rank, replace=True
+        landmarks = trials.with_replacement(
+            jax.random.key(0), cloud.data["gram"], 10.0, 8
         )
+        np.testing.assert_array_equal(landmarks, chosen)
+        found = difference(cloud.data["gram"], landmarks, rank)
         np.testing.assert_allclose(found, G - C @ inverse @ C.T, atol=1e-7)
 
 
