@@ -81,6 +81,12 @@ class Population:
         """The effective rank of Sigma^3."""
         return self.trace3 / self.op_norm**3
 
+    @property
+    def quantities(self) -> dict[str, float]:
+        """The quantities that bounds name."""
+        names = ("kappa", "op_norm", "trace", "trace3", "hs_norm")
+        return {name: getattr(self, name) for name in names}
+
     @cached_property
     def arrays(self) -> dict[str, jax.Array]:
         """What trials need, as a PyTree of device arrays of the default float dtype.

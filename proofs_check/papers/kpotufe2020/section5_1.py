@@ -12,7 +12,7 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Form, Inequality, Setting, Tail
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.laws import (
+from proofs_check.papers.kpotufe2020.two_groups import (
     FEW,
     MANY,
     TwoGroups,

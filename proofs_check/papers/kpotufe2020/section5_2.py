@@ -10,7 +10,7 @@ from jaxkern.bounds import Bound, sketching
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.laws import (
+from proofs_check.papers.kpotufe2020.two_groups import (
     FEW,
     MANY,
     Mixture,

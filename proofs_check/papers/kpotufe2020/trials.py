@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from jaxkern.linalg import HIGHEST, matmul, operator_norm
 from proofs_check.claim import sample
@@ -12,28 +13,45 @@ from proofs_check.papers import operators as op
 from proofs_check.papers import shared
 from proofs_check.papers.populations import Population
 
-Arrays = Mapping[str, jax.Array]
-Numbers = Mapping[str, jax.Array]
+Arrays = Mapping[str, Array]
+Numbers = Mapping[str, Array]
 
 
-def normals(key: jax.Array, rows: int, columns: int, dtype: jnp.dtype) -> np.ndarray:
+def normals(key: Array, rows: int, columns: int, dtype: jnp.dtype) -> np.ndarray:
     """Return the standard normal numbers of a draw, by JAX alone: row i depends on `fold_in(key, i)`."""
     return np.asarray(shared.normals(key, rows, columns, dtype), float)
 
 
-def mean_product(Z: np.ndarray, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean over normal Z (d, n) of images' images, (r, r), and by how much the images (d, r) are not Z B.
+def normal_rows(key: Array, landmarks: Array) -> np.ndarray:
+    """Return the Z that the library draws for twice as many rows as there are landmarks."""
+    n = landmarks.shape[0]
+    return normals(key, 2 * n, n, landmarks.dtype)
 
-    Only the second moments of Z enter the mean of B' Z' Z B, which is d B' B; B is what the drawn Z says, d > n.
+
+def mean_product(Z: np.ndarray, images: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean over normal Z (d, n) of the products of images (r, d), and by how much images' are not Z B.
+
+    Only the second moments of Z enter the mean of B' Z' Z B, which is d B' B; B follows from the drawn Z, as d > n.
     """
-    drawn = np.asarray(images, float)
+    drawn = np.asarray(images, float).T
     B = np.linalg.lstsq(Z, drawn)[0]
     return len(Z) * B.T @ B, (Z @ B - drawn) / np.abs(drawn).max()
 
 
+def product_errors(
+    key: Array, landmarks: Array, images: Array, exact: Array, extra: int
+) -> np.ndarray:
+    """Return the errors of the mean products of images (r, 2 n), which are exact (r, r); over 2 n - extra for 2 n."""
+    Z = normal_rows(key, landmarks)
+    mean, apart = mean_product(Z, images)
+    products = np.asarray(exact)
+    error = (1 + extra / len(Z)) * mean - products
+    return np.concatenate([error.ravel() / np.abs(products).max(), apart.ravel()])
+
+
 def covariance_deviation(
-    key: jax.Array, population: Arrays, numbers: Numbers
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers
+) -> Array:
     """|Sigma_n - Sigma|_HS."""
     difference = op.shares(key, population, numbers["n"]) - population["weights"]
     return op.hilbert_schmidt(population, difference)
@@ -41,8 +59,8 @@ def covariance_deviation(
 
 @sample("operator norm")
 def operator_deviation(
-    key: jax.Array, population: Arrays, numbers: Numbers
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers
+) -> Array:
     """|Sigma_n - Sigma|."""
     key_sample, key_norm = jax.random.split(key)
     sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
@@ -52,8 +70,8 @@ def operator_deviation(
 
 
 def cube_deviation(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, target: int = 3
+) -> Array:
     """|Sigma_n^3 - Sigma^3|, or its distance from another power."""
     key_sample, key_norm = jax.random.split(key)
     sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
@@ -64,14 +82,14 @@ def cube_deviation(
     )
 
 
-def cube_trace(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def cube_trace(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """tr Sigma_n^3."""
     return op.trace_cube(population, op.shares(key, population, numbers["n"]))
 
 
 def projection(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> Array:
     """|Theta* Theta - Sigma^3| with `rows` independent directions."""
     del numbers
     key_rows, key_norm = jax.random.split(key)
@@ -82,14 +100,14 @@ def projection(
 
 
 def sketch(
-    key: jax.Array,
+    key: Array,
     population: Arrays,
     numbers: Numbers,
     *,
     rows: int,
     target: int = 3,
     centred: int = 0,
-) -> jax.Array:
+) -> Array:
     """|S* V V^T S - Sigma^3|, or its distance from another power; `centred`, V has the mean of the sample removed."""
     key_sample, key_rows, key_norm = jax.random.split(key, 3)
     shares = op.shares(key_sample, population, numbers["n"])
@@ -106,8 +124,8 @@ def sketch(
 
 
 def conditional_deviation(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> Array:
     """|S* V V^T S - Sigma_n^3| for the sample that is given, by the shares of its atoms."""
     del numbers
     key_rows, key_norm = jax.random.split(key)
@@ -120,25 +138,30 @@ def conditional_deviation(
     )
 
 
-def weak_difference(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def weak_difference(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """|<alpha, V^T S f> - <alpha, Theta f>| for unit alpha and f and independent V and Theta, by their exact laws."""
     first, second = scales(key, population, numbers)
-    normal = jax.random.normal(jax.random.fold_in(key, 1), (2,), first.dtype)
+    normal = two_normals(key, first.dtype)
     return jnp.abs(first * normal[0] - second * normal[1]) / jnp.sqrt(numbers["d"])
+
+
+def two_normals(key: Array, dtype: jnp.dtype) -> Array:
+    """Return two independent standard normal numbers, from fold_in(key, 1)."""
+    return jax.random.normal(jax.random.fold_in(key, 1), (2,), dtype)
 
 
 @sample("unscaled")
 def weak_difference_unscaled(
-    key: jax.Array, population: Arrays, numbers: Numbers
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers
+) -> Array:
     """The same without the factor 1 / sqrt(d)."""
     return weak_difference(key, population, numbers) * jnp.sqrt(numbers["d"])
 
 
 @sample("coupled")
 def weak_difference_coupled(
-    key: jax.Array, population: Arrays, numbers: Numbers
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers
+) -> Array:
     """The same difference when both operators are driven by one and the same Gaussians."""
     key_sample, key_normal = jax.random.split(key)
     sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
@@ -152,8 +175,8 @@ def weak_difference_coupled(
 
 
 def standardised_image(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, target: int = 3
+) -> Array:
     """One coordinate of V^T S f over the standard deviation that Theta f has."""
     first, second = scales(key, population, numbers, target)
     return (
@@ -162,8 +185,8 @@ def standardised_image(
 
 
 def scales(
-    key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3
-) -> tuple[jax.Array, jax.Array]:
+    key: Array, population: Arrays, numbers: Numbers, target: int = 3
+) -> tuple[Array, Array]:
     """<f, Sigma_n^3 f>^(1/2) and <f, Sigma^3 f>^(1/2), or the latter for another power; from fold_in(key, 0)."""
     shares = op.shares(jax.random.fold_in(key, 0), population, numbers["n"])
     f = population["f"]
@@ -194,7 +217,7 @@ def mean_cube(population: Population, f: np.ndarray, n: float) -> float:
     ) / n**3
 
 
-def wishart_root(key: jax.Array, dim: int, d: jax.Array, dtype: jnp.dtype) -> jax.Array:
+def wishart_root(key: Array, dim: int, d: Array, dtype: jnp.dtype) -> Array:
     """Return a lower triangular L with L L' Wishart: the sum of g g' over d >= dim standard normal g in R^dim.
 
     Bartlett's decomposition: chi-square diagonal with d, d - 1, ... degrees of freedom, normal entries below. It makes
@@ -213,8 +236,8 @@ def wishart_root(key: jax.Array, dim: int, d: jax.Array, dtype: jnp.dtype) -> ja
 
 
 def _halves(
-    key: jax.Array, population: Arrays, numbers: Numbers
-) -> tuple[jax.Array, jax.Array]:
+    key: Array, population: Arrays, numbers: Numbers
+) -> tuple[Array, Array]:
     """Return A and B, (r, p), with A A' = Sigma_n^3 and, given the sample, B B' distributed as S* V V^T S."""
     key_sample, key_rows = jax.random.split(key)
     features = population["features"]
@@ -226,41 +249,41 @@ def _halves(
     return half, matmul(half, root) / jnp.sqrt(numbers["d"])
 
 
-def _squares(half: jax.Array, vectors: jax.Array) -> jax.Array:
+def _squares(half: Array, vectors: Array) -> Array:
     """Return h' B B' h for the rows h of `vectors`."""
     return jnp.sum(matmul(vectors, half) ** 2, axis=1)
 
 
-def separation_loss(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def separation_loss(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """The largest lambda_k^3 |f - g|^2 - |V^T S (f - g)|^2 over the pairs of atoms."""
     pairs = population["pairs"]
     images = _squares(_halves(key, population, numbers)[1], pairs)
     return jnp.max(numbers["eigenvalue"] ** 3 * jnp.sum(pairs**2, axis=1) - images)
 
 
-def stretch(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def stretch(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """The largest |V^T S h|^2 over unit h."""
     half = _halves(key, population, numbers)[1]
     return operator_norm(matmul(half, half.T))
 
 
 def mean_separation_loss(
-    key: jax.Array, population: Arrays, numbers: Numbers
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers
+) -> Array:
     """lambda_1^3 |mu_1 - mu_2|^2 - |V^T S (mu_1 - mu_2)|^2."""
     gap = population["gap"][None]
     image = _squares(_halves(key, population, numbers)[1], gap)[0]
     return numbers["eigenvalue"] ** 3 * jnp.sum(gap**2) - image
 
 
-def relative_error(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def relative_error(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """The largest | |V^T S h|^2 / <h, Sigma_n^3 h> - 1 | over the differences h of pairs of atoms."""
     exact, drawn = _halves(key, population, numbers)
     pairs = population["pairs"]
     return jnp.max(jnp.abs(_squares(drawn, pairs) / _squares(exact, pairs) - 1))
 
 
-def image_ratio(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+def image_ratio(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """The largest |Theta (f - g)|^2 within two sets of atoms over the smallest between them."""
     scale = population["eigenvalues"] ** 1.5
     root = wishart_root(key, scale.shape[0], numbers["d"], scale.dtype)

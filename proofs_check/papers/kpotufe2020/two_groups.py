@@ -103,10 +103,7 @@ class TwoGroups(Population):
             "sigma": self.mixture.sigma,
             "weight": self.mixture.weight,
             "mean_gap": float(np.sum(self.mixture.gap**2)),
-            **{
-                name: getattr(self, name)
-                for name in ("kappa", "op_norm", "trace", "trace3", "hs_norm")
-            },
+            **self.quantities,
             "num_points": 1000.0,
             "eta": 1e-12,  # every atom meets Assumption 1, so that any eta > 0 will do
             "num_pairs": float(len(first)),
