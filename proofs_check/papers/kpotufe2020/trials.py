@@ -49,18 +49,14 @@ def product_errors(
     return np.concatenate([error.ravel() / np.abs(products).max(), apart.ravel()])
 
 
-def covariance_deviation(
-    key: Array, population: Arrays, numbers: Numbers
-) -> Array:
+def covariance_deviation(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """|Sigma_n - Sigma|_HS."""
     difference = op.shares(key, population, numbers["n"]) - population["weights"]
     return op.hilbert_schmidt(population, difference)
 
 
 @sample("operator norm")
-def operator_deviation(
-    key: Array, population: Arrays, numbers: Numbers
-) -> Array:
+def operator_deviation(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """|Sigma_n - Sigma|."""
     key_sample, key_norm = jax.random.split(key)
     sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
@@ -87,9 +83,7 @@ def cube_trace(key: Array, population: Arrays, numbers: Numbers) -> Array:
     return op.trace_cube(population, op.shares(key, population, numbers["n"]))
 
 
-def projection(
-    key: Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> Array:
+def projection(key: Array, population: Arrays, numbers: Numbers, *, rows: int) -> Array:
     """|Theta* Theta - Sigma^3| with `rows` independent directions."""
     del numbers
     key_rows, key_norm = jax.random.split(key)
@@ -151,17 +145,13 @@ def two_normals(key: Array, dtype: jnp.dtype) -> Array:
 
 
 @sample("unscaled")
-def weak_difference_unscaled(
-    key: Array, population: Arrays, numbers: Numbers
-) -> Array:
+def weak_difference_unscaled(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """The same without the factor 1 / sqrt(d)."""
     return weak_difference(key, population, numbers) * jnp.sqrt(numbers["d"])
 
 
 @sample("coupled")
-def weak_difference_coupled(
-    key: Array, population: Arrays, numbers: Numbers
-) -> Array:
+def weak_difference_coupled(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """The same difference when both operators are driven by one and the same Gaussians."""
     key_sample, key_normal = jax.random.split(key)
     sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
@@ -235,9 +225,7 @@ def wishart_root(key: Array, dim: int, d: Array, dtype: jnp.dtype) -> Array:
     )
 
 
-def _halves(
-    key: Array, population: Arrays, numbers: Numbers
-) -> tuple[Array, Array]:
+def _halves(key: Array, population: Arrays, numbers: Numbers) -> tuple[Array, Array]:
     """Return A and B, (r, p), with A A' = Sigma_n^3 and, given the sample, B B' distributed as S* V V^T S."""
     key_sample, key_rows = jax.random.split(key)
     features = population["features"]
@@ -267,9 +255,7 @@ def stretch(key: Array, population: Arrays, numbers: Numbers) -> Array:
     return operator_norm(matmul(half, half.T))
 
 
-def mean_separation_loss(
-    key: Array, population: Arrays, numbers: Numbers
-) -> Array:
+def mean_separation_loss(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """lambda_1^3 |mu_1 - mu_2|^2 - |V^T S (mu_1 - mu_2)|^2."""
     gap = population["gap"][None]
     image = _squares(_halves(key, population, numbers)[1], gap)[0]
