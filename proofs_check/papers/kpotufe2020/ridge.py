@@ -279,7 +279,7 @@ def _check(statement: Inequality, *controls: tuple[str, Inequality, str]) -> Che
     return Check(corrected=Form(statement, settings), controls=wrong)
 
 
-def _ridge_distance() -> Check:
+def ridge_distance() -> Check:
     return _check(
         _distance(),
         ("1 / (4 sqrt(lambda))", _distance(half=4), "wrong factor"),
@@ -289,7 +289,7 @@ def _ridge_distance() -> Check:
     )
 
 
-def _ridge_pointwise() -> Check:
+def ridge_pointwise() -> Check:
     return _check(
         _pointwise(),
         ("s^2 for s", _pointwise(power=2), "wrong power"),
@@ -298,7 +298,7 @@ def _ridge_pointwise() -> Check:
     )
 
 
-def _ridge_head() -> Check:
+def ridge_head() -> Check:
     return _check(
         _head(),
         ("1 left out", _head(one=0), "term left out"),
