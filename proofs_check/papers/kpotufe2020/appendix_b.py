@@ -27,9 +27,12 @@ from proofs_check.claim import (
 from proofs_check.controls import variant
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
+    Errors,
+    Formula,
     Inputs,
     Literal,
     Pairs,
+    Settings,
     lemma_n,
     safe_d,
     times,
@@ -62,7 +65,7 @@ def _drawn(key: Array, data: Literal, *, power: int) -> tuple[Array, Array]:
 
 def _values_of_a_draw(
     key: Array, data: Literal, power: int = 1, lost: int = 0
-) -> np.ndarray:
+) -> Errors:
     """Values of draws are linear in standard normal numbers, so jointly normal, and their mean products are M."""
     values, gram_matrix = _drawn(key, data, power=power)
     K = np.asarray(gram_matrix, float)
@@ -189,7 +192,7 @@ def lemB_2_rare(grids: Grids) -> Check:
     )
 
 
-def _for_every_n(inputs: Inputs, formula: Callable[..., Bound], fails: float) -> Check:
+def _for_every_n(inputs: Inputs, formula: Formula, fails: float) -> Check:
     bound = inputs.bound(formula)
     tail = Tail(trials.covariance_deviation, bound)
     settings = inputs.at(1.0) + inputs.at(ENOUGH)
@@ -239,7 +242,7 @@ def _sample(inputs: Inputs, population: Population, n: int, seed: int) -> list[S
     return settings
 
 
-def _samples(inputs: Inputs) -> tuple[Setting, ...]:
+def _samples(inputs: Inputs) -> Settings:
     """Return settings with one sample each, drawn beforehand."""
     samples = [(p, 300) for p in inputs.populations]
     # Where all eigenvalues are nearly equal, and as many as d, the lemma is at its sharpest.
@@ -250,7 +253,7 @@ def _samples(inputs: Inputs) -> tuple[Setting, ...]:
     return tuple(settings)
 
 
-def _one_row(tail: Tail, settings: tuple[Setting, ...]) -> Control:
+def _one_row(tail: Tail, settings: Settings) -> Control:
     wide = controls.changed(settings, "d=1024", numbers={"d": 1024.0})
     repeated = controls.one_draw(wide)
     return Control("one direction repeated 1024 times", tail, repeated, "reused key")

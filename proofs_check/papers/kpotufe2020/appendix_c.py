@@ -14,7 +14,9 @@ from jaxkern.bounds import Bound, sketching
 from jaxkern.linalg import matmul, operator_norm
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Setting, Tail
-from proofs_check.papers.kpotufe2020.setup import Inputs
+from proofs_check.papers.kpotufe2020.setup import (
+    Inputs,
+)
 from proofs_check.papers.kpotufe2020.trials import Arrays, Numbers
 from proofs_check.papers.shared import Exceeds, Grids, bound_of, part_of, real
 

@@ -16,7 +16,13 @@ from proofs_check.claim import Check, Form, Identity, Inequality, Setting
 from proofs_check.controls import variant
 from proofs_check.papers import flops
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.setup import Inputs, Literal, Pairs
+from proofs_check.papers.kpotufe2020.setup import (
+    Errors,
+    Inputs,
+    Literal,
+    Matrix,
+    Pairs,
+)
 from proofs_check.papers.kpotufe2020.two_groups import two_atoms, two_clusters
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import Grids, lines
@@ -33,9 +39,7 @@ def _library(key: Array, data: Literal) -> tuple[Array, dict[int, Array]]:
     return phi.embed(f), {power: sigma.inner(f, f, power=power) for power in (1, 3)}
 
 
-def _mean_products(
-    key: Array, data: Literal, power: int = 3, extra: int = 0
-) -> np.ndarray:
+def _mean_products(key: Array, data: Literal, power: int = 3, extra: int = 0) -> Errors:
     """All products of three functions: what the library draws is linear in Z, whose second moments are known."""
     images, products = _library(key, data)
     return trials.product_errors(key, data.landmarks, images, products[power], extra)
@@ -52,14 +56,14 @@ def eq1(inputs: Inputs) -> Check:
     )
 
 
-def _all_counts(n: int, atoms: int) -> np.ndarray:
+def _all_counts(n: int, atoms: int) -> Matrix:
     """Return all counts (ways, atoms) of n draws."""
     others = np.indices((n + 1,) * (atoms - 1)).reshape(atoms - 1, -1).T
     first = n - others.sum(1)
     return np.column_stack([first, others])[first >= 0]
 
 
-def _mean_cube(data: Population, n: float, biased: bool = True) -> np.ndarray:
+def _mean_cube(data: Population, n: float, biased: bool = True) -> Errors:
     """The mean of <f, Sigma_n^3 f> over all counts of the atoms, in units of <f, Sigma^3 f>."""
     f = np.asarray(data.arrays["f"], float)
     rows = data.features
@@ -140,7 +144,7 @@ def _multiply_adds(n: int, d: int, points: int) -> float:
     return float(flops.multiply_adds(fit_and_map, landmarks, X) - d * n)
 
 
-def _cost_error(n: float, d: float, N: float, power: int = 0) -> np.ndarray:
+def _cost_error(n: float, d: float, N: float, power: int = 0) -> Errors:
     """The relative error of d n^2 + N d n, or of n^power + N d n."""
     fit = n**power if power else d * n**2
     counted = _multiply_adds(int(n), int(d), int(N))
@@ -153,7 +157,7 @@ def cost(grids: Grids) -> Check:
     return Check(printed=form, controls=(cubic,))
 
 
-def _weighted_norms(data: Population, power: int = 3) -> np.ndarray:
+def _weighted_norms(data: Population, power: int = 3) -> Errors:
     # Sigma from the atoms, not from the eigenvalues that are claimed.
     sigma = data.features.T @ (data.weights[:, None] * data.features)
     weighted = np.diag(np.linalg.matrix_power(sigma, power))

@@ -27,7 +27,13 @@ from proofs_check.claim import (
 from proofs_check.controls import variant
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.setup import Inputs, Literal
+from proofs_check.papers.kpotufe2020.setup import (
+    Errors,
+    Inputs,
+    Literal,
+    Matrix,
+    Settings,
+)
 from proofs_check.papers.kpotufe2020.trials import Arrays, Numbers
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import Grids, real
@@ -44,7 +50,7 @@ def _theta(key: Array, data: Literal) -> tuple[Array, Array, Array]:
     return images, rkhs.inner(f, sigma(f, power=3)), back[0]
 
 
-def _projected_products(key: Array, data: Literal, extra: int = 0) -> np.ndarray:
+def _projected_products(key: Array, data: Literal, extra: int = 0) -> Errors:
     """Theta f is linear in standard normal numbers, with the mean products <f, Sigma^3 f>: so it has that law."""
     images, exact, product = map(np.asarray, _theta(key, data))
     errors = trials.product_errors(key, data.landmarks, images, exact, extra)
@@ -100,7 +106,7 @@ def _products(
     return [error / size, apart / jnp.sum(jnp.abs(S(f) * beta))]
 
 
-def _sampling(key: Array, data: Population, transposed: bool = False) -> np.ndarray:
+def _sampling(key: Array, data: Population, transposed: bool = False) -> Errors:
     """<Sigma u, f> = int f u drho on all atoms, and <S f, beta> = <f, S* beta> on a few."""
     points = real(data.points)
     weights = real(data.weights)
@@ -144,7 +150,7 @@ def eq3(inputs: Inputs) -> Check:
     )
 
 
-def _covariances(data: Population, power: float = 1.0) -> np.ndarray:
+def _covariances(data: Population, power: float = 1.0) -> Errors:
     rows = data.features
     K = rows @ rows.T
     left = (rows * data.eigenvalues**power) @ rows.T
@@ -182,7 +188,7 @@ def _section_products(
     power: int = 2,
     lost: int = 0,
     change: Callable[[Literal], Literal] = _unchanged,
-) -> np.ndarray:
+) -> Errors:
     """Compare products of sections with K^power / (n - lost) of changed data.
 
     In coordinates f = sum a_i K(., X_i) S is the matrix K; its transpose is K too, but its adjoint is I. So the
@@ -248,16 +254,16 @@ def _images(
     return phi(points), phi.embed(f), gram(kernel, landmarks), f(landmarks), products
 
 
-def _normalised(Z: np.ndarray, K: np.ndarray) -> np.ndarray:
+def _normalised(Z: Matrix, K: Matrix) -> Matrix:
     d, n = Z.shape
     return Z @ K / (n * math.sqrt(n * d))
 
 
-def _normalised_twice(Z: np.ndarray, K: np.ndarray) -> np.ndarray:
+def _normalised_twice(Z: Matrix, K: Matrix) -> Matrix:
     return _normalised(Z, K) / len(K)
 
 
-def _normalised_and_centred(Z: np.ndarray, K: np.ndarray, lost: int = 0) -> np.ndarray:
+def _normalised_and_centred(Z: Matrix, K: Matrix, lost: int = 0) -> Matrix:
     """Return the map of a covariance over n - lost."""
     n = len(K)
     projection = _normalised(Z, K - K.mean(0) - K.mean(1)[:, None] + K.mean())
@@ -267,9 +273,9 @@ def _normalised_and_centred(Z: np.ndarray, K: np.ndarray, lost: int = 0) -> np.n
 def _map_errors(
     key: Array,
     data: Literal,
-    projection: Callable[[np.ndarray, np.ndarray], np.ndarray] = _normalised,
+    projection: Callable[[Matrix, Matrix], Matrix] = _normalised,
     centered: bool = False,
-) -> np.ndarray:
+) -> Errors:
     """The map that the library draws is V^T = projection(Z, K) for its Z, with the mean that is claimed.
 
     It is tried on K_x for 20 points x, ten of them landmarks, less the mean over the landmarks where it is centred.
@@ -287,7 +293,7 @@ def _map_errors(
     return np.concatenate([*errors, apart.ravel()])
 
 
-def _varying(inputs: Inputs) -> tuple[Setting, ...]:
+def _varying(inputs: Inputs) -> Settings:
     """Return settings without a constant kernel, of which nothing is left once it is centred."""
     return tuple(s for s in inputs.literals if not s.name.startswith("constant"))
 

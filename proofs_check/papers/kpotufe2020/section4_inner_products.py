@@ -6,7 +6,6 @@ through its Gaussian law N(0, Sigma_n^3). `docs/theory/kpotufe2020.md` derives e
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,8 +29,11 @@ from proofs_check.controls import variant
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
+    Formula,
     Inputs,
+    Matrix,
     Pairs,
+    Settings,
     enough_d,
     small_n,
     theorem_n,
@@ -187,17 +189,17 @@ def thm1_all_d(inputs: Inputs) -> Check:
     )
 
 
-def _telling(tail: Tail, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
+def _telling(tail: Tail, settings: Settings) -> Settings:
     """Return the settings at which the bound claims a positive probability."""
     return tuple(s for s in settings if tail.bound(s).probability > 0)
 
 
-def _every_size(inputs: Inputs, **laws: Any) -> tuple[Setting, ...]:
+def _every_size(inputs: Inputs, **laws: Any) -> Settings:
     few = inputs.at(1.0, rows=1, **laws) + inputs.at(1e3, rows=1, **laws)
     return few + inputs.at(1e10, rows=32, **laws)
 
 
-def _uncentred(inputs: Inputs, formula: Callable[..., Bound], fails: float) -> Check:
+def _uncentred(inputs: Inputs, formula: Formula, fails: float) -> Check:
     """Every n and d; `fails` is a share of the bound that does not hold."""
     tail = Tail(trials.sketch, inputs.bound(formula))
     settings = _telling(tail, _every_size(inputs))
@@ -208,7 +210,7 @@ def _uncentred(inputs: Inputs, formula: Callable[..., Bound], fails: float) -> C
     )
 
 
-def _centred(inputs: Inputs, formula: Callable[..., Bound]) -> Check:
+def _centred(inputs: Inputs, formula: Formula) -> Check:
     tail = Tail(trials.sketch, inputs.bound(formula, centered=True))
     centred = _every_size(inputs, populations=inputs.centred, centred=1)
     settings = _telling(tail, centred)
@@ -286,7 +288,7 @@ def _steps(key: Array, data: Population, square: float = 1.0) -> Pairs:
 
 
 def _compared(
-    sigma: np.ndarray, sample: np.ndarray, sketch: np.ndarray, d: int, square: float
+    sigma: Matrix, sample: Matrix, sketch: Matrix, d: int, square: float
 ) -> list[tuple[float, float]]:
     """Return left and right of the lines of (6) and of the displays after it, for tau = 2.
 

@@ -24,7 +24,14 @@ from proofs_check.claim import (
 )
 from proofs_check.controls import variant
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.setup import Inputs, Pairs, small_n, times
+from proofs_check.papers.kpotufe2020.setup import (
+    Errors,
+    Inputs,
+    Matrix,
+    Pairs,
+    small_n,
+    times,
+)
 from proofs_check.papers.kpotufe2020.trials import Arrays, Numbers
 from proofs_check.papers.kpotufe2020.two_groups import two_atoms
 from proofs_check.papers.populations import Population
@@ -130,7 +137,7 @@ def eq9(inputs: Inputs, grids: Grids) -> Check:
     )
 
 
-def _variance(key: Array, data: Population, power: int = 3) -> np.ndarray:
+def _variance(key: Array, data: Population, power: int = 3) -> Errors:
     """<alpha, V^T S f> is linear in the independent entries of Z: its variance is a sum of squares."""
     rng = rng_of(key)
     n = 20
@@ -151,9 +158,7 @@ def thm3_proof(inputs: Inputs) -> Check:
     return Check(printed=form, controls=(wrong,))
 
 
-def _wasserstein(
-    n: int, power: int, w: float, f: np.ndarray
-) -> tuple[float, float, float]:
+def _wasserstein(n: int, power: int, w: float, f: Matrix) -> tuple[float, float, float]:
     """Return W_2 of one coordinate of V^T S f from that of Theta f, or of N(0, <f, Sigma^power f>), and its limits.
 
     Two orthonormal atoms, d = 1, and all counts: V^T S f is a mixture of normal laws. On the line the optimal coupling

@@ -14,7 +14,10 @@ from proofs_check.claim import Check, Control, Exact, Form, Inequality, Setting,
 from proofs_check.controls import variant
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.setup import Pairs
+from proofs_check.papers.kpotufe2020.setup import (
+    Pairs,
+    Settings,
+)
 from proofs_check.papers.kpotufe2020.two_groups import (
     FEW,
     MANY,
@@ -47,7 +50,7 @@ def assumption1() -> Check:
     return Check(corrected=form, controls=(wrong,))
 
 
-def _settings(*sizes: dict[str, float]) -> tuple[Setting, ...]:
+def _settings(*sizes: dict[str, float]) -> Settings:
     laws = (four_atoms(), two_clusters())
     return tuple(law.setting(numbers) for law in laws for numbers in sizes)
 
@@ -71,7 +74,7 @@ def _limit(b: float) -> Pairs:
 def eq10(grids: Grids) -> Check:
     tail = Tail(trials.separation_loss, bound_of(sketching.separation_shortfall))
     printed = Tail(trials.separation_loss, bound_of(shortfall_as_printed))
-    settings: tuple[Setting, ...] = ()
+    settings: Settings = ()
     for law in (four_atoms(), two_clusters()):
         settings += (law.setting(MANY), law.setting(MANY, k=2), law.setting(FEW))
     largest = {"eigenvalue": settings[0].numbers["eigenvalue"]}

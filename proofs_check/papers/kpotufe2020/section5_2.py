@@ -11,7 +11,12 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.controls import variant
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.setup import Inputs, Pairs
+from proofs_check.papers.kpotufe2020.setup import (
+    Errors,
+    Inputs,
+    Pairs,
+    Settings,
+)
 from proofs_check.papers.kpotufe2020.two_groups import (
     FEW,
     MANY,
@@ -38,7 +43,7 @@ def _random_mixture(rng: np.random.Generator) -> Mixture:
     return Mixture(weight, means, (covariances[0], covariances[1]))
 
 
-def _centred_mixtures() -> tuple[Setting, ...]:
+def _centred_mixtures() -> Settings:
     settings = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -50,16 +55,14 @@ def _centred_mixtures() -> tuple[Setting, ...]:
     return tuple(settings)
 
 
-def _uncentred_mixtures(
-    weights: Sequence[float], cluster: float
-) -> tuple[Setting, ...]:
+def _uncentred_mixtures(weights: Sequence[float], cluster: float) -> Settings:
     laws = (*map(two_atoms, weights), two_clusters(cluster, centred=False))
     return tuple(Setting(law.name, [law.mixture]) for law in laws)
 
 
 def _maps(
     key: Array, data: Population, *, centred: bool = True, cut: bool = True
-) -> np.ndarray:
+) -> Errors:
     """Functions are rows of coordinates; `landmarks` are 12 of those of the atoms."""
     rows = data.features
     landmarks = rows[rng_of(key).choice(len(rows), 12, replace=False)]
@@ -99,7 +102,7 @@ def maps(inputs: Inputs) -> Check:
 
 def _decomposition(
     data: Sequence[Mixture], sign: float = -1.0, swapped: bool = False
-) -> np.ndarray:
+) -> Errors:
     errors = []
     for m in data:
         gamma = 1 / m.gamma if swapped else m.gamma

@@ -23,8 +23,18 @@ FUNCTIONS = 3
 Size = Callable[[Population, float], float]
 """A size as a function of the population and tau."""
 
+Errors = np.ndarray
+"""Relative errors, which an `Identity` returns."""
+
+Formula = Callable[..., Bound]
+"""A bound of `jaxkern.bounds`."""
+
+Matrix = np.ndarray
+
 Pairs = list[tuple[float, Bound]]
 """What an `Inequality` compares."""
+
+Settings = tuple[Setting, ...]
 
 
 class Literal(NamedTuple):
@@ -60,17 +70,17 @@ class Inputs(shared.Inputs):
         return (2.0, 3.0, 5.0) if self.full else (3.0,)
 
     @cached_property
-    def each(self) -> tuple[Setting, ...]:
+    def each(self) -> Settings:
         """One setting for every population, whose data is the population itself."""
         return tuple(Setting(p.name, p) for p in self.populations)
 
     @property
-    def varying(self) -> tuple[Setting, ...]:
+    def varying(self) -> Settings:
         """Those of them in which Sigma is not of rank one."""
         return tuple(s for s in self.each if s.data.rank > 1.01)
 
     @cached_property
-    def literals(self) -> tuple[Setting, ...]:
+    def literals(self) -> Settings:
         """Settings with the library's objects for each population, a `Literal`."""
         return tuple(map(_literal, self.populations))
 
@@ -82,7 +92,7 @@ class Inputs(shared.Inputs):
         rows: Size | int | None = None,
         populations: Sequence[Population] | None = None,
         **shapes: int,
-    ) -> tuple[Setting, ...]:
+    ) -> Settings:
         """Return one setting for every population and tau.
 
         n and d are numbers, or formulas of both; `rows` is the d of a trial that draws all rows.
@@ -110,9 +120,7 @@ class Inputs(shared.Inputs):
         known = (p for group in groups for p in getattr(self, group))
         return next(p for p in known if p.arrays is setting.data)
 
-    def bound(
-        self, formula: Callable[..., Bound], **options: Any
-    ) -> Callable[[Setting], Bound]:
+    def bound(self, formula: Formula, **options: Any) -> Callable[[Setting], Bound]:
         """Return the bound of a setting: population quantities by name, n, d and tau from its numbers."""
         return shared.bound_of(formula, of=self.population_of, **options)
 

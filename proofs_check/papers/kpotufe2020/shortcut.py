@@ -17,7 +17,11 @@ from proofs_check.claim import Check, Form, Identity
 from proofs_check.controls import variant
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.setup import Inputs
+from proofs_check.papers.kpotufe2020.setup import (
+    Errors,
+    Inputs,
+    Matrix,
+)
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import op_norm, real, rng_of
 
@@ -25,14 +29,14 @@ _LANDMARKS = 40
 _ROWS = 5
 
 
-def _sample(key: Array, population: Population) -> tuple[np.ndarray, np.ndarray]:
+def _sample(key: Array, population: Population) -> tuple[Matrix, Matrix]:
     """Return which atoms the landmarks are, and the shares of the atoms."""
     atoms = len(population.weights)
     index = rng_of(key).choice(atoms, _LANDMARKS, p=population.weights)
     return index, np.bincount(index, minlength=atoms) / _LANDMARKS
 
 
-def _relative(left: Any, right: np.ndarray) -> np.ndarray:
+def _relative(left: Any, right: Matrix) -> Errors:
     return np.ravel(np.asarray(left) - right) / np.abs(right).max()
 
 
@@ -42,15 +46,15 @@ def _images(key: Array, kernel: Any, points: Array, landmarks: Array) -> list[Ar
     return [phi(points).T, phi.embed(rkhs.section(kernel, points)).T]
 
 
-def _counts(counts: np.ndarray) -> np.ndarray:
+def _counts(counts: Matrix) -> Matrix:
     return counts
 
 
 def _literal_errors(
     key: Array,
     data: Population,
-    size: Callable[[np.ndarray], np.ndarray] = np.sqrt,
-) -> np.ndarray:
+    size: Callable[[Matrix], Matrix] = np.sqrt,
+) -> Errors:
     """The images of all atoms by the library's map, from the counts and the normalised sums of its Z."""
     index, w = _sample(key, data)
     n = len(index)
@@ -101,8 +105,8 @@ def _by_counts(
 
 
 def _one_by_one(
-    key: Array, data: Population, index: np.ndarray, w: np.ndarray
-) -> tuple[list[np.ndarray], list[float]]:
+    key: Array, data: Population, index: Matrix, w: Matrix
+) -> tuple[list[Matrix], list[float]]:
     """Return the same by landmarks one by one and dense matrices.
 
     Each landmark has an equal part of the normal number of its atom.
@@ -127,7 +131,7 @@ def _one_by_one(
 
 def _counts_errors(
     key: Array, data: Population, exponent: float = 3.0, transposed: bool = False
-) -> np.ndarray:
+) -> Errors:
     """What trials do with shares and normal numbers; operators are applied to all atoms at once."""
     index, w = _sample(key, data)
     applied, sizes = _by_counts(
