@@ -110,11 +110,9 @@ def _excess(params: Params, key: Array, *, form: str) -> Array:
     )
     WK = params["weights"][:, None] * K
     cubed = matmul(K, matmul(WK, matmul(WK, WK)))
-    norms = _quadratic(params["functions"], K)
-    forms = _quadratic(params["functions"], (cubed + cubed.T) / 2)
-    unit = jnp.sqrt(jnp.maximum(norms[0, 0] * norms[1, 1], 1e-30))
-    scale = jnp.sqrt(jnp.maximum(forms[0, 0] * forms[1, 1], 1e-30))
-    rho = jnp.clip(forms[0, 1] / scale, -1 + 1e-9, 1 - 1e-9)
+    unit, _ = _norms_and_product(params["functions"], K)
+    scale, product = _norms_and_product(params["functions"], (cubed + cubed.T) / 2)
+    rho = jnp.clip(product / scale, -1 + 1e-9, 1 - 1e-9)
     above = right.value * unit / scale
     y = rho + above
     q = 1 - rho**2
@@ -124,15 +122,22 @@ def _excess(params: Params, key: Array, *, form: str) -> Array:
     return -d * (s * y + jnp.log(inside) / 2) - right.log_failure
 
 
-def _quadratic(functions: Array, A: Array) -> Array:
-    return matmul(matmul(functions, A), functions.T)
+def _norms_and_product(functions: Array, A: Array) -> tuple[Array, Array]:
+    """Return |f| |g| and <f, g> in the inner product of A."""
+    forms = matmul(matmul(functions, A), functions.T)
+    return jnp.sqrt(jnp.maximum(forms[0, 0] * forms[1, 1], 1e-30)), forms[0, 1]
+
+
+def _law(params: Point) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probabilities and the Gram matrix of the atoms, in floats or in balls."""
+    X = params["points"] / np.exp(params["log_lengthscale"])
+    squared = np.square(X[:, None] - X[None]).sum(axis=2)
+    return params["weights"] / params["weights"].sum(), np.exp(-squared / 2)
 
 
 def _recheck(params: Point, *, form: str) -> Form:
     """The probability by quadrature, in the eigenvectors of Sigma."""
-    X = params["points"] / math.exp(params["log_lengthscale"])
-    weights = params["weights"] / params["weights"].sum()
-    K = np.exp(-np.sum((X[:, None] - X[None]) ** 2, axis=2) / 2)
+    weights, K = _law(params)
     values, vectors = np.linalg.eigh(K)
     Phi = vectors * np.sqrt(np.maximum(values, 0))
     spectrum, axes = np.linalg.eigh(Phi.T @ (weights[:, None] * Phi))
@@ -181,9 +186,7 @@ def _enclosed(params: Point) -> tuple[Any, Any]:
     """
     from flint import arb
 
-    X = params["points"] / np.exp(params["log_lengthscale"])
-    weights = params["weights"] / params["weights"].sum()
-    K = np.exp(-np.square(X[:, None] - X[None]).sum(axis=2) / 2)
+    weights, K = _law(params)
     root = np.sqrt(weights)
     M = root[:, None] * K * root
     right = enclosures.bound(

@@ -34,6 +34,7 @@ from proofs_check.papers.kpotufe2020.setup import (
     Pairs,
     Settings,
     lemma_n,
+    named,
     safe_d,
     times,
 )
@@ -41,7 +42,6 @@ from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import (
     Exceeds,
     Grids,
-    arguments_of,
     bound_of,
     lines,
     op_norm,
@@ -152,17 +152,15 @@ DEVIATIONS = (
 
 def deviation_of_two_atoms(*, w: float, n: float, tau: float, formula: float) -> Bound:
     """Return one of `DEVIATIONS` for two orthogonal atoms of masses w and 1 - w."""
-    bound = DEVIATIONS[int(formula)]
-    arguments = {
-        "kappa": 1.0,
-        "op_norm": max(w, 1 - w),
-        "trace": 1.0,
-        "hs_norm": (w * w + (1 - w) * (1 - w)) ** 0.5,
-        "n": n,
-        "tau": tau,
-    }
-    names = arguments_of(bound)
-    return bound(**{name: arguments[name] for name in names})
+    return named(
+        DEVIATIONS[int(formula)],
+        kappa=1.0,
+        op_norm=max(w, 1 - w),
+        trace=1.0,
+        hs_norm=(w * w + (1 - w) * (1 - w)) ** 0.5,
+        n=n,
+        tau=tau,
+    )
 
 
 def _share_tail(value: float, n: float, w: float, formula: float) -> float:

@@ -149,9 +149,9 @@ def _as_ratios(sides: Callable[..., Sides]) -> Callable[..., Pairs]:
 
     @functools.wraps(sides)
     def ratios(*args: Any, **options: Any) -> Pairs:
-        with decimal.localcontext(prec=50, traps=[]):
+        with decimal.localcontext(decimal.Context(prec=50, traps=[])):
             pairs = [pair for pair in sides(*args, **options) if pair[0]]
-            return lines(((left / right, 1.0) for left, right in pairs), PAGE)
+            return lines(((float(left / right), 1.0) for left, right in pairs), PAGE)
 
     return ratios
 

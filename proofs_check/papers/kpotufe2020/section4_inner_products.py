@@ -35,6 +35,7 @@ from proofs_check.papers.kpotufe2020.setup import (
     Pairs,
     Settings,
     enough_d,
+    named,
     small_n,
     theorem_n,
     times,
@@ -43,7 +44,6 @@ from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import (
     Exceeds,
     Grids,
-    arguments_of,
     lines,
     op_norm,
     part_of,
@@ -109,20 +109,18 @@ def orthogonal_atoms(*, p: float, tau: float, formula: float) -> Bound:
 
     There are so many landmarks that Sigma_n is Sigma.
     """
-    bound = FOR_EVERY_D[int(formula)]
-    arguments = {
-        "kappa": p,
-        "op_norm": 1.0,
-        "trace": p,
-        "trace3": p,
-        "hs_norm": p**0.5,
-        "num_functions": 1.0,
-        "n": 1e60,
-        "d": 1.0,
-        "tau": tau,
-    }
-    names = arguments_of(bound)
-    return bound(**{name: arguments[name] for name in names})
+    return named(
+        FOR_EVERY_D[int(formula)],
+        kappa=p,
+        op_norm=1.0,
+        trace=p,
+        trace3=p,
+        hs_norm=p**0.5,
+        num_functions=1.0,
+        n=1e60,
+        d=1.0,
+        tau=tau,
+    )
 
 
 def _orthogonal_atoms_tail(value: float, p: float, formula: float) -> float:
@@ -250,9 +248,16 @@ def _landmarks(data: Population, least: float = 6272 * math.log(5)) -> Pairs:
     """Compare the landmarks that Theorem 1 needs, and Theorem E for K = 1 with n = d = 100 and tau = 1.6."""
     # The probability of the printed theorem is positive for tau > ln 5.
     needed = 6272 * data.kappa * data.rank**5 * math.log(5) / data.op_norm
-    names = ("kappa", "op_norm", "trace", "trace3", "hs_norm")
-    atom = dict.fromkeys(names, 1.0)
-    small = sketching.inner_products_every_n(**atom, n=100, d=100, tau=1.6)
+    small = sketching.inner_products_every_n(
+        kappa=1.0,
+        op_norm=1.0,
+        trace=1.0,
+        trace3=1.0,
+        hs_norm=1.0,
+        n=100,
+        d=100,
+        tau=1.6,
+    )
     pairs = [(least / needed, 1), (small.value, 1), (0.1, small.probability)]
     return lines(pairs, REMARK)
 
@@ -360,11 +365,9 @@ PROOF = "kpotufe2020, proof of Theorem 1"
 
 def _terms(data: Population) -> tuple[float, float]:
     """Return the n-term of (7) and the one of (8), at the smallest n of Theorem B, in units of |Sigma|^3."""
-    n = theorem_n(data, 1.0)
-    deviation = sketching.cube_deviation(
-        kappa=data.kappa, op_norm=data.op_norm, trace=data.trace, n=n, tau=1.0
-    )
-    trace = sketching.cube_trace(**data.quantities, n=n, tau=1.0)
+    numbers = {**data.quantities, "n": theorem_n(data, 1.0), "tau": 1.0}
+    deviation = named(sketching.cube_deviation, **numbers)
+    trace = named(sketching.cube_trace, **numbers)
     unit = data.op_norm**3
     return deviation.value / unit, (trace.value - data.trace3) / unit
 

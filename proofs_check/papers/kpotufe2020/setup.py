@@ -172,6 +172,11 @@ def _about_the_mean(population: Population) -> Population:
     )
 
 
+def named(formula: Formula, /, **numbers: Any) -> Bound:
+    """Return the bound of those numbers that a formula names."""
+    return formula(**{name: numbers[name] for name in shared.arguments_of(formula)})
+
+
 def lemma_n(p: Population, tau: float) -> float:
     """Return the sample size that Lemma B.2 asks for."""
     return max(1.0, 8 * p.kappa * tau / (9 * p.trace))

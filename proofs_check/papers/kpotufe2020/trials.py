@@ -1,6 +1,7 @@
 """kpotufe2020, one trial each of the quantities that its theorems bound: (key, population, numbers) -> scalar."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,7 @@ def normal_rows(key: Array, landmarks: Array) -> np.ndarray:
     return normals(key, 2 * n, n, landmarks.dtype)
 
 
-def mean_product(Z: np.ndarray, images: Array) -> tuple[np.ndarray, np.ndarray]:
+def mean_product(Z: np.ndarray, images: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean over normal Z (d, n) of the products of images (r, d), and by how much images' are not Z B.
 
     Only the second moments of Z enter the mean of B' Z' Z B, which is d B' B; B follows from the drawn Z, as d > n.
@@ -39,7 +40,7 @@ def mean_product(Z: np.ndarray, images: Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def product_errors(
-    key: Array, landmarks: Array, images: Array, exact: Array, extra: int
+    key: Array, landmarks: Array, images: Any, exact: Any, extra: int
 ) -> np.ndarray:
     """Return the errors of the mean products of images (r, 2 n), which are exact (r, r); over 2 n - extra for 2 n."""
     Z = normal_rows(key, landmarks)
