@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array, lax, random
 
 from jaxkern.draws import normal_rows
 from jaxkern.linalg import HIGHEST, eigh, matmul, operator_norm
@@ -22,7 +22,7 @@ _STEPS = 10
 def shares(key: Array, population: Population, n: Array) -> Array:
     """Return the shares (p,) of the atoms in a sample of n independent draws."""
     weights = population["weights"]
-    return jax.random.multinomial(key, n, weights, dtype=weights.dtype) / n
+    return random.multinomial(key, n, weights, dtype=weights.dtype) / n
 
 
 def covariance(population: Population, weights: Array) -> Apply:
@@ -119,7 +119,7 @@ def norms(applies: Sequence[Apply], population: Population, key: Array) -> Array
     dtype = features.dtype
     if dim <= _DENSE:
         return jax.vmap(operator_norm)(_dense(applies, dim, dtype))
-    start = jax.random.normal(key, (dim,), dtype)
+    start = random.normal(key, (dim,), dtype)
     tridiagonals = [_lanczos(apply, start)[0] for apply in applies]
     return jax.vmap(operator_norm)(jnp.stack(tridiagonals))
 

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 from scipy import special, stats
 
 from jaxkern.bounds import sketching
@@ -68,14 +67,14 @@ def _theorem_1(form: str) -> Target:
 
 
 def _start(key: Array, *, form: str) -> Params:
-    keys = jax.random.split(key, 5)
+    keys = random.split(key, 5)
     low, high = LOG_TAUS[form]
     return {
-        "points": 2 * jax.random.normal(keys[0], (ATOMS, DIM)),
-        "weights": jax.random.dirichlet(keys[1], jnp.ones(ATOMS)),
-        "log_lengthscale": jax.random.normal(keys[2], ()) / 2,
-        "functions": jax.random.normal(keys[3], (2, ATOMS)),
-        "log_tau": jax.random.uniform(keys[4], (), minval=low, maxval=high),
+        "points": 2 * random.normal(keys[0], (ATOMS, DIM)),
+        "weights": random.dirichlet(keys[1], jnp.ones(ATOMS)),
+        "log_lengthscale": random.normal(keys[2], ()) / 2,
+        "functions": random.normal(keys[3], (2, ATOMS)),
+        "log_tau": random.uniform(keys[4], (), minval=low, maxval=high),
     }
 
 

@@ -36,6 +36,7 @@ from proofs_check.papers.kpotufe2020.setup import (
     lemma_n,
     named,
     safe_d,
+    tight,
     times,
 )
 from proofs_check.papers.populations import Population
@@ -194,10 +195,7 @@ def _for_every_n(inputs: Inputs, formula: Formula, fails: float) -> Check:
     bound = inputs.bound(formula)
     tail = Tail(trials.covariance_deviation, bound)
     settings = inputs.at(1.0) + inputs.at(ENOUGH)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(_faster(inputs, bound), controls.part_of(fails, tail, settings)),
-    )
+    return tight(tail, settings, fails, _faster(inputs, bound))
 
 
 def lemB_2_bernstein(inputs: Inputs) -> Check:
@@ -214,13 +212,8 @@ def lemB_2_operator(inputs: Inputs) -> Check:
     wrong = Tail(trials.covariance_deviation, bound)
     large = inputs.at(ENOUGH)
     settings = inputs.at(1.0) + large
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(
-            Control("the Hilbert-Schmidt norm", wrong, large, "wrong operator"),
-            controls.part_of(0.6, tail, settings),
-        ),
-    )
+    other = Control("the Hilbert-Schmidt norm", wrong, large, "wrong operator")
+    return tight(tail, settings, 0.6, other)
 
 
 def _sample(inputs: Inputs, population: Population, n: int, seed: int) -> list[Setting]:

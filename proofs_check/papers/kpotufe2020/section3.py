@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 from scipy import stats
 
 from jaxkern import features, kernels, rkhs
@@ -88,8 +88,8 @@ def sampled_product(key: Array, population: Arrays, numbers: Numbers) -> Array:
 def _products(
     key: Array, kernel: Any, points: Array, weights: Array, *, transposed: bool
 ) -> list[Array]:
-    key_u, key_f, key_beta = jax.random.split(key, 3)
-    normal = partial(jax.random.normal, dtype=points.dtype)
+    key_u, key_f, key_beta = random.split(key, 3)
+    normal = partial(random.normal, dtype=points.dtype)
     u = rkhs.Function(kernel, points, normal(key_u, (len(points),)))
     f = rkhs.Function(kernel, points, normal(key_f, (len(points),)))
     u_values = u(points)

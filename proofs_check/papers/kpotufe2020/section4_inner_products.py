@@ -38,6 +38,7 @@ from proofs_check.papers.kpotufe2020.setup import (
     named,
     small_n,
     theorem_n,
+    tight,
     times,
 )
 from proofs_check.papers.populations import Population
@@ -88,10 +89,7 @@ def prop1_explicit(inputs: Inputs) -> Check:
     bound = inputs.bound(sketching.projected_inner_products_all_d)
     tail = Tail(trials.projection, bound)
     settings = inputs.at(None, rows=1) + inputs.at(None, rows=enough_d)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(inputs.repeated(tail), controls.part_of(0.55, tail, settings)),
-    )
+    return tight(tail, settings, 0.55, inputs.repeated(tail))
 
 
 FOR_EVERY_D = (
@@ -181,10 +179,7 @@ def thm1_all_d(inputs: Inputs) -> Check:
     small = inputs.at(small_n, rows=1)
     settings = small + inputs.at(times(1e4, small_n), rows=enough_d)
     squared = inputs.squared(tail, times(1e6, small_n), rows=1024)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(squared, controls.part_of(0.5, tail, settings)),
-    )
+    return tight(tail, settings, 0.5, squared)
 
 
 def _telling(tail: Tail, settings: Settings) -> Settings:
@@ -202,10 +197,7 @@ def _uncentred(inputs: Inputs, formula: Formula, fails: float) -> Check:
     tail = Tail(trials.sketch, inputs.bound(formula))
     settings = _telling(tail, _every_size(inputs))
     squared = inputs.squared(tail, 1e10, rows=1024)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(squared, controls.part_of(fails, tail, settings)),
-    )
+    return tight(tail, settings, fails, squared)
 
 
 def _centred(inputs: Inputs, formula: Formula) -> Check:
@@ -215,10 +207,7 @@ def _centred(inputs: Inputs, formula: Formula) -> Check:
     uncentred = inputs.at(1e10, rows=1024, populations=inputs.rough, centred=1)
     name = "Sigma in place of the centred one"
     wrong = Control(name, tail, _telling(tail, uncentred), "centred for uncentred")
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(wrong, controls.part_of(0.4, tail, settings)),
-    )
+    return tight(tail, settings, 0.4, wrong)
 
 
 def thm1_every_n(inputs: Inputs) -> Check:

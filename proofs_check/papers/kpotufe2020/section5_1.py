@@ -17,6 +17,7 @@ from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
     Pairs,
     Settings,
+    tight,
 )
 from proofs_check.papers.kpotufe2020.two_groups import (
     FEW,
@@ -119,10 +120,7 @@ def relative() -> Check:
     bound = bound_of(sketching.relative_norms, num_functions="num_pairs")
     tail = Tail(trials.relative_error, bound)
     settings = _settings({"n": 200.0, "d": 16.0}, {"n": 200.0, "d": 4096.0})
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(controls.part_of(0.45, tail, settings),),
-    )
+    return tight(tail, settings, 0.45)
 
 
 def _separated(law: TwoGroups, d: float, k: int) -> Setting:
@@ -147,10 +145,5 @@ def scale_free() -> Check:
     tail = Tail(trials.image_ratio, bound_of(sketching.relative_separation))
     mixed = controls.changed(settings[:1], "mixed", data=_mixed)
     name = "pairs of the other set counted as within"
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(
-            Control(name, tail, mixed, "hypothesis broken"),
-            controls.part_of(0.95, tail, settings),
-        ),
-    )
+    wrong = Control(name, tail, mixed, "hypothesis broken")
+    return tight(tail, settings, 0.95, wrong)

@@ -1,4 +1,4 @@
-"""Where the statements of kpotufe2020 are tried: populations, values of tau, sizes that meet the hypotheses."""
+"""The settings of kpotufe2020: populations, values of tau, and sizes that meet the hypotheses."""
 
 import dataclasses
 import itertools
@@ -12,7 +12,7 @@ import numpy as np
 from jaxkern import rkhs
 from jaxkern.bounds import Bound
 from proofs_check import controls
-from proofs_check.claim import Control, Setting, Statement
+from proofs_check.claim import Check, Control, Form, Setting, Statement, Tail
 from proofs_check.papers import populations, shared
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import real
@@ -51,7 +51,7 @@ class Inputs(shared.Inputs):
 
     @cached_property
     def populations(self) -> Sequence[Population]:
-        """The synthetic populations, or that of the user's data."""
+        """The synthetic populations, or the one of the user's data."""
         return populations.synthetic() if self.data is None else (self.data,)
 
     @property
@@ -61,7 +61,7 @@ class Inputs(shared.Inputs):
 
     @cached_property
     def centred(self) -> tuple[Population, ...]:
-        """Those with more than one value of the features, about their means: Sigma is the centred covariance."""
+        """The populations that are no single atom, about their means: Sigma is the centred covariance."""
         return tuple(_about_the_mean(p) for p in self.populations if p.rank > 1.01)
 
     @property
@@ -76,7 +76,7 @@ class Inputs(shared.Inputs):
 
     @property
     def varying(self) -> Settings:
-        """Those of them in which Sigma is not of rank one."""
+        """The settings of `each` in which Sigma is not of rank one."""
         return tuple(s for s in self.each if s.data.rank > 1.01)
 
     @cached_property
@@ -170,6 +170,12 @@ def _about_the_mean(population: Population) -> Population:
     return dataclasses.replace(
         population, name=name, features=features, eigenvalues=eigenvalues
     )
+
+
+def tight(tail: Tail, settings: Settings, fails: float, *wrong: Control) -> Check:
+    """Return the check of a bound that holds; a share of it, `fails`, must not."""
+    smaller = controls.part_of(fails, tail, settings)
+    return Check(corrected=Form(tail, settings), controls=(*wrong, smaller))
 
 
 def named(formula: Formula, /, **numbers: Any) -> Bound:

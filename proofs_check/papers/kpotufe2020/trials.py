@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 
 from jaxkern.linalg import HIGHEST, matmul, operator_norm
 from proofs_check.claim import sample
@@ -70,7 +69,7 @@ def _distance(
 @sample("operator norm")
 def operator_deviation(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """|Sigma_n - Sigma|."""
-    key_sample, key_norm = jax.random.split(key)
+    key_sample, key_norm = random.split(key)
     sigma_n = _sampled(key_sample, population, numbers)
     return _distance(sigma_n, op.exact_power(population, 1), population, key_norm)
 
@@ -79,7 +78,7 @@ def cube_deviation(
     key: Array, population: Arrays, numbers: Numbers, *, target: int = 3
 ) -> Array:
     """|Sigma_n^3 - Sigma^3|, or its distance from another power."""
-    key_sample, key_norm = jax.random.split(key)
+    key_sample, key_norm = random.split(key)
     cubed = op.cube(_sampled(key_sample, population, numbers))
     return _distance(cubed, op.exact_power(population, target), population, key_norm)
 
@@ -92,7 +91,7 @@ def cube_trace(key: Array, population: Arrays, numbers: Numbers) -> Array:
 def projection(key: Array, population: Arrays, numbers: Numbers, *, rows: int) -> Array:
     """|Theta* Theta - Sigma^3| with `rows` independent directions."""
     del numbers
-    key_rows, key_norm = jax.random.split(key)
+    key_rows, key_norm = random.split(key)
     drawn = op.exact_sketch(key_rows, population, rows)
     return _distance(drawn, op.exact_power(population, 3), population, key_norm)
 
@@ -107,7 +106,7 @@ def sketch(
     centred: int = 0,
 ) -> Array:
     """|S* V V^T S - Sigma^3|, or its distance from another power; `centred`, V has the mean of the sample removed."""
-    key_sample, key_rows, key_norm = jax.random.split(key, 3)
+    key_sample, key_rows, key_norm = random.split(key, 3)
     shares = op.shares(key_sample, population, numbers["n"])
     if centred:
         features = population["features"]
@@ -122,7 +121,7 @@ def conditional_deviation(
 ) -> Array:
     """|S* V V^T S - Sigma_n^3| for a fixed sample, by the shares of its atoms."""
     del numbers
-    key_rows, key_norm = jax.random.split(key)
+    key_rows, key_norm = random.split(key)
     shares = population["shares"]
     drawn = op.sketch(key_rows, population, shares, rows)
     exact = op.cube(op.covariance(population, shares))
@@ -131,7 +130,7 @@ def conditional_deviation(
 
 def two_normals(key: Array, dtype: jnp.dtype) -> Array:
     """Return two independent standard normal numbers, from fold_in(key, 1)."""
-    return jax.random.normal(jax.random.fold_in(key, 1), (2,), dtype)
+    return random.normal(random.fold_in(key, 1), (2,), dtype)
 
 
 def weak_difference(key: Array, population: Arrays, numbers: Numbers) -> Array:
@@ -150,12 +149,12 @@ def weak_difference_unscaled(key: Array, population: Arrays, numbers: Numbers) -
 @sample("coupled")
 def weak_difference_coupled(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """The same difference when both operators are driven by one and the same Gaussians."""
-    key_sample, key_normal = jax.random.split(key)
+    key_sample, key_normal = random.split(key)
     f = population["f"]
     sigma_n = _sampled(key_sample, population, numbers)
     sigma = op.exact_power(population, 1)
     sketched, projected = op.powers_applied((sigma_n, sigma), 1.5, f)
-    normal = jnp.abs(jax.random.normal(key_normal, (), f.dtype))
+    normal = jnp.abs(random.normal(key_normal, (), f.dtype))
     return jnp.linalg.norm(sketched - projected) * normal / jnp.sqrt(numbers["d"])
 
 
@@ -164,7 +163,7 @@ def standardised_image(
 ) -> Array:
     """One coordinate of V^T S f over the standard deviation that Theta f has."""
     first, second = scales(key, population, numbers, target)
-    normal = jax.random.normal(jax.random.fold_in(key, 1), (), first.dtype)
+    normal = random.normal(random.fold_in(key, 1), (), first.dtype)
     return first * normal / second
 
 
@@ -173,7 +172,7 @@ def scales(
 ) -> tuple[Array, Array]:
     """<f, Sigma_n^3 f>^(1/2) and <f, Sigma^3 f>^(1/2), or the latter for another power; from fold_in(key, 0)."""
     f = population["f"]
-    cubed = op.cube(_sampled(jax.random.fold_in(key, 0), population, numbers))
+    cubed = op.cube(_sampled(random.fold_in(key, 0), population, numbers))
     exact = op.exact_power(population, target)
     sketched = jnp.vdot(f, cubed(f), precision=HIGHEST)
     projected = jnp.vdot(f, exact(f), precision=HIGHEST)
@@ -203,16 +202,16 @@ def wishart_root(key: Array, dim: int, d: Array, dtype: jnp.dtype) -> Array:
     Bartlett's decomposition: chi-square diagonal with d, d - 1, ... degrees of freedom, normal entries below. It makes
     any number of sketch rows cost as much as one.
     """
-    key_diagonal, key_below = jax.random.split(key)
+    key_diagonal, key_below = random.split(key)
     halves = (d - jnp.arange(dim, dtype=dtype)) / 2
-    squares = 2 * jax.random.gamma(key_diagonal, halves, dtype=dtype)
-    below = jnp.tril(jax.random.normal(key_below, (dim, dim), dtype), -1)
+    squares = 2 * random.gamma(key_diagonal, halves, dtype=dtype)
+    below = jnp.tril(random.normal(key_below, (dim, dim), dtype), -1)
     return below + jnp.diag(jnp.sqrt(squares))
 
 
 def _halves(key: Array, population: Arrays, numbers: Numbers) -> tuple[Array, Array]:
     """Return A and B, (r, p), with A A' = Sigma_n^3 and, given the sample, B B' distributed as S* V V^T S."""
-    key_sample, key_rows = jax.random.split(key)
+    key_sample, key_rows = random.split(key)
     features = population["features"]
     shares = op.shares(key_sample, population, numbers["n"])
     weighted = jnp.sqrt(shares)[:, None] * features
