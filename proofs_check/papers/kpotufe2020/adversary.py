@@ -142,7 +142,9 @@ def _recheck(params: Point, *, form: str) -> Form:
     spectrum, axes = np.linalg.eigh(Phi.T @ (weights[:, None] * Phi))
     eigenvalues = np.maximum(spectrum, 0)
     cubes = eigenvalues**3
-    f, g = (a @ Phi @ axes / np.linalg.norm(a @ Phi) for a in params["functions"])
+    functions = params["functions"] @ Phi
+    unit = functions @ axes / np.linalg.norm(functions, axis=1)[:, None]
+    (ff, fg), (_, gg) = (unit * cubes @ unit.T).tolist()
     tau = math.exp(params["log_tau"])
     S = float(eigenvalues[-1])
     trace3 = float(cubes.sum())
@@ -153,10 +155,9 @@ def _recheck(params: Point, *, form: str) -> Form:
         raise ValueError(
             f"the hypotheses of {right.source} do not hold at tau = {tau}, d = {d}"
         )
-    scale = math.sqrt(float(cubes @ f**2) * float(cubes @ g**2))
-    rho = float(cubes @ (f * g)) / scale
-    above = float(right.value) / scale
-    log_probability = _log_tail(min(max(rho, -1.0), 1.0), rho + above, d)
+    scale = math.sqrt(ff * gg)
+    rho = min(max(fg / scale, -1.0), 1.0)
+    log_probability = _log_tail(rho, (fg + right.value) / scale, d)
     statement = Exact(lambda setting: (log_probability, right.log_failure))
     setting = Setting(FOUND, numbers={"tau": tau, "d": float(d)})
     return Form(statement, (setting,), "")

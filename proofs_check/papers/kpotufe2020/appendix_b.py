@@ -74,7 +74,7 @@ def _values_of_a_draw(
     Z = trials.normal_rows(key, data.landmarks)
     mean, apart = trials.mean_product(Z, values)
     error = mean / (2 * n) - K @ K / (n - lost)
-    return np.concatenate([error.ravel() / (K @ K / n).max(), apart.ravel()])
+    return np.concatenate([error.ravel() / (K @ K / n).max(), apart])
 
 
 def propB_1(inputs: Inputs) -> Check:

@@ -61,19 +61,20 @@ class _Problem:
     y: Array
     weights: Array
 
+    def present(self, values: Array) -> np.ndarray:
+        return np.asarray(values)[np.asarray(self.weights) > 0]
+
     @functools.cached_property
     def points(self) -> np.ndarray:
-        return np.asarray(self.X)[np.asarray(self.weights) > 0]
+        return self.present(self.X)
 
     @functools.cached_property
     def roots(self) -> Decimals:
-        weights = np.asarray(self.weights)
-        return _root(_exact(weights[weights > 0]))
+        return _root(_exact(self.present(self.weights)))
 
     @functools.cached_property
     def labels(self) -> Decimals:
-        labels = np.asarray(self.y)[np.asarray(self.weights) > 0]
-        return self.roots[:, None] * _exact(labels)
+        return self.roots[:, None] * _exact(self.present(self.y))
 
     @functools.cached_property
     def K(self) -> Decimals:

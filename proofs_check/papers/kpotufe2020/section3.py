@@ -154,8 +154,7 @@ def _covariances(data: Population, power: float = 1.0) -> Errors:
     rows = data.features
     K = rows @ rows.T
     left = (rows * data.eigenvalues**power) @ rows.T
-    right = K @ (data.weights[:, None] * K)
-    return np.abs(left - right).ravel() / np.abs(right).max()
+    return np.abs(trials.relative(left, K @ (data.weights[:, None] * K)))
 
 
 def eq4(inputs: Inputs) -> Check:
@@ -194,11 +193,11 @@ def _section_products(
     In coordinates f = sum a_i K(., X_i) S is the matrix K; its transpose is K too, but its adjoint is I. So the
     transpose of S for its adjoint gives K^3.
     """
-    exact = np.asarray(_of_sections(data.kernel, data.landmarks))
+    exact = _of_sections(data.kernel, data.landmarks)
     _, kernel, landmarks = change(data)
     K = np.asarray(gram(kernel, landmarks))
-    error = np.linalg.matrix_power(K, power) / (len(K) - lost) - exact
-    return np.abs(error).ravel() / np.abs(exact).max()
+    products = np.linalg.matrix_power(K, power) / (len(K) - lost)
+    return np.abs(trials.relative(products, exact))
 
 
 def eq5(inputs: Inputs) -> Check:
@@ -287,10 +286,13 @@ def _map_errors(
     Z = trials.normal_rows(key, data.landmarks)
     literal = projection(Z, np.asarray(K, float)) @ np.asarray(values, float)
     mean, apart = trials.mean_product(Z, images)
-    errors = []
-    for left, right in ((images.T, literal), (embedded.T, literal), (mean, products)):
-        errors.append(np.ravel((left - right) / np.abs(right).max()))
-    return np.concatenate([*errors, apart.ravel()])
+    errors = (
+        trials.relative(images.T, literal),
+        trials.relative(embedded.T, literal),
+        trials.relative(mean, products),
+        apart,
+    )
+    return np.concatenate(errors)
 
 
 def _varying(inputs: Inputs) -> Settings:

@@ -36,10 +36,6 @@ def _sample(key: Array, population: Population) -> tuple[Matrix, Matrix]:
     return index, np.bincount(index, minlength=atoms) / _LANDMARKS
 
 
-def _relative(left: Any, right: Matrix) -> Errors:
-    return np.ravel(np.asarray(left) - right) / np.abs(right).max()
-
-
 @jax.jit
 def _images(key: Array, kernel: Any, points: Array, landmarks: Array) -> list[Array]:
     phi = features.kernel_jl(key, kernel, landmarks, num_features=_ROWS)
@@ -64,8 +60,8 @@ def _literal_errors(
     copies = np.eye(len(w))[index] / size(np.maximum(w * n, 1))
     sums = trials.normals(key, _ROWS, n, real(0).dtype) @ copies
     exact = sums @ (np.sqrt(w)[:, None] * K) @ (w[:, None] * K) / np.sqrt(_ROWS)
-    errors = [_relative(image, exact) for image in images]
-    orthonormal = _relative(copies.T @ copies, np.diag(np.sign(w)))
+    errors = [trials.relative(image, exact) for image in images]
+    orthonormal = trials.relative(copies.T @ copies, np.diag(np.sign(w)))
     return np.concatenate([*errors, orthonormal])
 
 
@@ -140,10 +136,10 @@ def _counts_errors(
     products, numbers = _one_by_one(key, data, index, w)
     errors = []
     for left, right in zip(applied, products, strict=True):
-        errors.append(_relative(np.asarray(left, float) @ data.features.T, right))
+        errors.append(trials.relative(np.asarray(left, float) @ data.features.T, right))
     for left, number in zip(sizes, numbers, strict=True):
         if number > 1e-9:
-            errors.append(_relative(left, np.asarray(number)))
+            errors.append(trials.relative(left, number))
     return np.concatenate(errors)
 
 

@@ -11,42 +11,47 @@ from jaxkern.linalg import HIGHEST, matmul, operator_norm
 from proofs_check.claim import sample
 from proofs_check.papers import operators as op
 from proofs_check.papers import shared
+from proofs_check.papers.kpotufe2020.setup import Errors, Matrix
 from proofs_check.papers.populations import Population
 
 Arrays = Mapping[str, Array]
 Numbers = Mapping[str, Array]
 
 
-def normals(key: Array, rows: int, columns: int, dtype: jnp.dtype) -> np.ndarray:
+def normals(key: Array, rows: int, columns: int, dtype: jnp.dtype) -> Matrix:
     """Return the standard normal numbers of a draw, by JAX alone: row i depends on `fold_in(key, i)`."""
     return np.asarray(shared.normals(key, rows, columns, dtype), float)
 
 
-def normal_rows(key: Array, landmarks: Array) -> np.ndarray:
+def relative(left: Any, right: Any) -> Errors:
+    """Return the errors of all entries of left, over the largest entry of right."""
+    exact = np.asarray(right)
+    return np.ravel(np.asarray(left) - exact) / np.abs(exact).max()
+
+
+def normal_rows(key: Array, landmarks: Array) -> Matrix:
     """Return the Z that the library draws for twice as many rows as there are landmarks."""
     n = landmarks.shape[0]
     return normals(key, 2 * n, n, landmarks.dtype)
 
 
-def mean_product(Z: np.ndarray, images: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean over normal Z (d, n) of the products of images (r, d), and by how much images' are not Z B.
+def mean_product(Z: Matrix, images: Any) -> tuple[Matrix, Errors]:
+    """Return the mean over normal Z (d, n) of the products of images (r, d), and the errors of Z B for images'.
 
     Only the second moments of Z enter the mean of B' Z' Z B, which is d B' B; B follows from the drawn Z, as d > n.
     """
     drawn = np.asarray(images, float).T
     B = np.linalg.lstsq(Z, drawn)[0]
-    return len(Z) * B.T @ B, (Z @ B - drawn) / np.abs(drawn).max()
+    return len(Z) * B.T @ B, relative(Z @ B, drawn)
 
 
 def product_errors(
     key: Array, landmarks: Array, images: Any, exact: Any, extra: int
-) -> np.ndarray:
+) -> Errors:
     """Return the errors of the mean products of images (r, 2 n), which are exact (r, r); over 2 n - extra for 2 n."""
     Z = normal_rows(key, landmarks)
     mean, apart = mean_product(Z, images)
-    products = np.asarray(exact)
-    error = (1 + extra / len(Z)) * mean - products
-    return np.concatenate([error.ravel() / np.abs(products).max(), apart.ravel()])
+    return np.concatenate([relative((1 + extra / len(Z)) * mean, exact), apart])
 
 
 def covariance_deviation(key: Array, population: Arrays, numbers: Numbers) -> Array:
@@ -179,7 +184,7 @@ def scales(
     return jnp.sqrt(sketched), jnp.sqrt(projected)
 
 
-def mean_cube(population: Population, f: np.ndarray, n: float) -> float:
+def mean_cube(population: Population, f: Matrix, n: float) -> float:
     """Return E <f, Sigma_n^3 f>: the terms of (A_1 + ... + A_n)^3 / n^3, A_i = K_i x K_i, by which indices agree."""
     rows = population.features
     weights = population.weights
