@@ -15,6 +15,8 @@ from proofs_check.claim import Setting
 from proofs_check.papers.populations import Population, diagonal
 from proofs_check.papers.shared import real
 
+Pair = tuple[np.ndarray, np.ndarray]
+
 MANY = {"n": 1e9, "d": 1e6}
 FEW = {"n": 1e3, "d": 64.0}
 
@@ -24,8 +26,8 @@ class Mixture:
     """Two laws in R^q by their weights, means and covariances, and what Example 2 takes from them."""
 
     weight: float
-    means: tuple[np.ndarray, np.ndarray]
-    covariances: tuple[np.ndarray, np.ndarray]
+    means: Pair
+    covariances: Pair
 
     @property
     def gamma(self) -> float:
@@ -68,7 +70,7 @@ class TwoGroups(Population):
         means, covariances = zip(self._moments(0), self._moments(1), strict=True)
         return Mixture(weight, means, covariances)
 
-    def _moments(self, label: int) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, label: int) -> Pair:
         """Return the mean and the covariance of a group."""
         chosen = self.labels == label
         weights = self.weights[chosen]
@@ -134,7 +136,9 @@ def two_groups(
 def four_atoms(b: float = 0.5, labels: tuple[int, ...] = (0, 0, 1, 1)) -> TwoGroups:
     """Return the linear kernel on (+-1, +-b), equally likely: centred, Sigma = diag(1, b^2)."""
     # The zeros give the shape of the other laws.
-    rows = np.array([[1, b, 0, 0], [1, -b, 0, 0], [-1, b, 0, 0], [-1, -b, 0, 0]])
+    rows = np.zeros((4, 4))
+    rows[:, 0] = [1, 1, -1, -1]
+    rows[:, 1] = [b, -b, b, -b]
     return two_groups(f"four atoms, b={b:g}", rows, np.full(4, 0.25), labels)
 
 
