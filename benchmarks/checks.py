@@ -7,10 +7,9 @@ import jax
 import numpy as np
 
 from benchmarks._case import Case, Work, agree
+from proofs_check import register
 from proofs_check.claim import Setting
 from proofs_check.engine.draws import Draw
-from proofs_check.papers.kpotufe2020 import section4_inner_products
-from proofs_check.papers.kpotufe2020.setup import Inputs
 
 
 def _literal(setting: Setting, trials: int) -> np.ndarray:
@@ -34,7 +33,8 @@ def _literal(setting: Setting, trials: int) -> np.ndarray:
 
 def _trials(small: bool) -> Work:
     with jax.enable_x64(True):
-        form: Any = section4_inner_products.thm1(Inputs()).corrected
+        (claim,) = register.claims(papers=["kpotufe2020"], only=["kpotufe2020:thm1"])
+        form: Any = claim.corrected
         settings, trial = form.settings, form.statement.trial
         setting = min(settings, key=_size) if small else max(settings, key=_size)
         block = 64 if small else 128

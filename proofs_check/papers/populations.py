@@ -81,6 +81,12 @@ class Population:
         """The effective rank of Sigma^3."""
         return self.trace3 / self.op_norm**3
 
+    @property
+    def quantities(self) -> dict[str, float]:
+        """The quantities that bounds name."""
+        names = ("kappa", "op_norm", "trace", "trace3", "hs_norm")
+        return {name: getattr(self, name) for name in names}
+
     @cached_property
     def arrays(self) -> dict[str, jax.Array]:
         """What trials need, as a PyTree of device arrays of the default float dtype.
@@ -96,10 +102,8 @@ class Population:
             "squares": (self.features @ self.features.T) ** 2,
             "f": f / np.linalg.norm(f),
         }
-        return {
-            name: jnp.asarray(value, jax.dtypes.canonicalize_dtype(float))
-            for name, value in arrays.items()
-        }
+        dtype = jax.dtypes.canonicalize_dtype(float)
+        return {name: jnp.asarray(value, dtype) for name, value in arrays.items()}
 
 
 def _features(
@@ -109,12 +113,13 @@ def _features(
 
     By default r is the rank of K in float64; a fixed number of columns is filled up with zeros.
     """
-    values, vectors = np.linalg.eigh(K)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    rank = max(1, int(np.sum(values > np.finfo(float).eps * len(K) * values[0])))
+    ascending, vectors = np.linalg.eigh(K)
+    values = ascending[::-1]
+    cutoff = np.finfo(float).eps * len(K) * values[0]
+    rank = max(1, int(np.sum(values > cutoff)))
     spectrum = np.zeros(columns or rank)
     spectrum[:rank] = values[:rank]
-    features = vectors[:, : len(spectrum)] * np.sqrt(spectrum)
+    features = vectors[:, ::-1][:, : len(spectrum)] * np.sqrt(spectrum)
     if np.all(weights == weights[0]):
         return features, spectrum * weights[0]
     return diagonal(features, weights)
@@ -129,12 +134,12 @@ def diagonal(
 
 
 def _population(name: str, kernel: Any, points: Any, weights: Any) -> Population:
-    points, weights = np.asarray(points, float), np.asarray(weights, float)
-    weights = weights / weights.sum()
+    points = np.asarray(points, float)
+    weights = np.asarray(weights, float)
+    shares = weights / weights.sum()
     K = np.asarray(gram(kernel, jnp.asarray(points)), float)
-    return Population(
-        name, kernel, points, weights, *_features(K, weights, len(points))
-    )
+    features, eigenvalues = _features(K, shares, len(points))
+    return Population(name, kernel, points, shares, features, eigenvalues)
 
 
 def synthetic() -> Sequence[Population]:
@@ -144,10 +149,8 @@ def synthetic() -> Sequence[Population]:
     """
     grid = jax.jit(measures.gaussian_grid, static_argnums=0)(ATOMS)
     line = np.arange(float(ATOMS))[:, None]
-    plane = np.random.default_rng(7).standard_normal((ATOMS, 2)) * [3.0, 0.5] + [
-        100.0,
-        -40.0,
-    ]
+    normal = np.random.default_rng(7).standard_normal((ATOMS, 2))
+    plane = normal * [3.0, 0.5] + [100.0, -40.0]
     plane[:4] += 8.0
     rare = np.full(ATOMS, (1 - 1 / 400) / (ATOMS - 1))
     rare[0] = 1 / 400
@@ -192,33 +195,25 @@ def from_rows(
         If fewer than two rows differ, or the lengthscale comes out as zero.
     """
     X = np.asarray(X, float)
-    notes = []
+    subset = f"all {len(X):,} rows"
     if len(X) > MOST_ROWS:
-        rows = np.sort(
-            np.random.default_rng(seed).choice(len(X), MOST_ROWS, replace=False)
-        )
-        notes.append(
+        subset = (
             f"a random subset of {MOST_ROWS:,} of the {len(X):,} rows (seed {seed})"
         )
-        X = X[rows]
-    else:
-        notes.append(f"all {len(X):,} rows")
+        rows = np.random.default_rng(seed).choice(len(X), MOST_ROWS, replace=False)
+        X = X[np.sort(rows)]
+    origin = "as given"
     if lengthscale is None:
-        lengthscale = float(
-            kernels.quantile_lengthscale(jnp.asarray(X), 0.25)
-        ) / math.sqrt(2.0)
+        origin = "the 25th percentile of the distances over sqrt(2)"
+        quarter = kernels.quantile_lengthscale(jnp.asarray(X), 0.25)
+        lengthscale = float(quarter) / math.sqrt(2.0)
         if not lengthscale > 0:
             raise ValueError(
                 "a quarter of the pairs of rows coincide, so the default lengthscale is 0; pass --lengthscale"
             )
-        notes.append(
-            f"lengthscale {lengthscale:.6g}, the 25th percentile of the distances over sqrt(2)"
-        )
-    else:
-        notes.append(f"lengthscale {lengthscale:.6g}, as given")
+    note = f"{subset}; lengthscale {lengthscale:.6g}, {origin}"
     kernel = kernels.Gaussian(lengthscale)
     K = np.asarray(gram(kernel, jnp.asarray(X)), float)
     weights = np.full(len(X), 1 / len(X))
-    return Population(
-        USERS, kernel, X, weights, *_features(K, weights), "; ".join(notes)
-    )
+    features, eigenvalues = _features(K, weights)
+    return Population(USERS, kernel, X, weights, features, eigenvalues, note)

@@ -5,27 +5,34 @@ Truth is computed in decimals of 50 digits, with nothing of `jaxkern.regression`
 
 import decimal
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from jaxkern import kernels
-from jaxkern.bounds import Bound
 from jaxkern.regression import Ridge, ridge, ridge_to
-from proofs_check.claim import Check, Control, Form, Inequality, Setting
-from proofs_check.papers.shared import lines, op_norm, parametrized, real, rng_of
+from proofs_check.claim import Check, Form, Inequality, Setting
+from proofs_check.controls import variant
+from proofs_check.papers.kpotufe2020.setup import Pairs
+from proofs_check.papers.shared import lines, op_norm, real, rng_of
+
+Decimals = np.ndarray
+"""An array of decimals."""
+
+Sides = Iterator[tuple[Decimal, Decimal]]
 
 PAGE = "docs/theory/regression.md"
 ROWS, LANDMARKS, COLUMNS = 14, 4, 2
 _exp = np.frompyfunc(Decimal.exp, 1, 1)
 _root = np.frompyfunc(lambda value: max(value, Decimal(0)).sqrt(), 1, 1)
-_exact = np.frompyfunc(
-    lambda value: Decimal(float(value)), 1, 1
-)  # every float is a decimal fraction
+# Every float is a decimal fraction.
+_exact = np.frompyfunc(lambda value: Decimal(float(value)), 1, 1)
 KERNELS: dict[str, tuple[Any, Any]] = {
     "Gaussian": (kernels.Gaussian(1.0), lambda x, y: _exp(-((x - y) ** 2).sum(-1) / 2)),
     "Laplacian": (kernels.Laplacian(2.0), lambda x, y: _exp(-abs(x - y).sum(-1) / 2)),
@@ -34,7 +41,7 @@ KERNELS: dict[str, tuple[Any, Any]] = {
 SHARES = (1e-8, 0.05, 1.0, 1e-2, 1e-5, 1e2)  # what lambda is of the largest eigenvalue
 
 
-def _solve(M: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _solve(M: Decimals, B: Decimals) -> Decimals:
     """Return M^{-1} B of a positive definite matrix, by elimination."""
     A = np.concatenate([M, B], axis=1)
     for i in range(len(M)):
@@ -44,264 +51,247 @@ def _solve(M: np.ndarray, B: np.ndarray) -> np.ndarray:
     return A[:, len(M) :]
 
 
-class _Exact:
-    """Rows, labels, weights and lambda; in decimals those rows that exist, scaled by the roots of their weights.
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Rows, labels, weights and lambda; in decimals those rows that exist, scaled by the roots of their weights."""
 
-    What a form and its controls have in common is computed once, when one of them asks.
-    """
+    kernel: str
+    share: float
+    X: Array
+    y: Array
+    weights: Array
 
-    def __init__(self, name: str, share: float, *given: np.ndarray) -> None:
-        self.name, self.share, self.given = name, share, tuple(map(real, given))
-        self._fits: dict[float, list[Ridge]] = {}
-        self._cases: dict[
-            bytes, list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]
-        ] = {}
-
-    @functools.cached_property
-    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The points, the roots of their weights, and their labels times these."""
-        X, y, w = (np.asarray(v)[np.asarray(self.given[2]) > 0] for v in self.given)
-        roots = _root(_exact(w))
-        return X, roots, roots[:, None] * _exact(y)
+    def present(self, values: Array) -> np.ndarray:
+        return np.asarray(values)[np.asarray(self.weights) > 0]
 
     @functools.cached_property
-    def K(self) -> np.ndarray:
-        points, roots, _ = self.rows
-        return roots[:, None] * self.gram(points, points) * roots
+    def points(self) -> np.ndarray:
+        return self.present(self.X)
+
+    @functools.cached_property
+    def roots(self) -> Decimals:
+        return _root(_exact(self.present(self.weights)))
+
+    @functools.cached_property
+    def labels(self) -> Decimals:
+        return self.roots[:, None] * _exact(self.present(self.y))
+
+    @functools.cached_property
+    def K(self) -> Decimals:
+        return self.roots[:, None] * self.gram(self.points, self.points) * self.roots
 
     @functools.cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
         return np.linalg.eigh(self.K.astype(float))
 
     @functools.cached_property
-    def scalar(self) -> float:
-        return float(np.asarray(self.share * self.spectrum[0][-1], self.rows[0].dtype))
+    def regularization(self) -> float:
+        return float(np.asarray(self.share * self.spectrum[0][-1], self.points.dtype))
 
     @functools.cached_property
-    def shifted(self) -> np.ndarray:
-        return self.K + self.lam * np.eye(len(self.K), dtype=int)
+    def shifted(self) -> Decimals:
+        return self.shift(self.K)
 
     @functools.cached_property
-    def solution(self) -> np.ndarray:
-        return _solve(self.shifted, self.rows[2])
+    def solution(self) -> Decimals:
+        return _solve(self.shifted, self.labels)
 
     @property
     def lam(self) -> Decimal:
-        return Decimal(self.scalar)
+        return Decimal(self.regularization)
 
-    def gram(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        return KERNELS[self.name][1](_exact(X)[:, None], _exact(Y)[None])
+    def shift(self, K: Decimals) -> Decimals:
+        return K + self.lam * np.eye(len(K), dtype=int)
 
-    def norm(self, v: np.ndarray) -> Any:
+    def gram(self, X: np.ndarray, Y: np.ndarray) -> Decimals:
+        _, exactly = KERNELS[self.kernel]
+        return exactly(_exact(X)[:, None], _exact(Y)[None])
+
+    def norm(self, v: Decimals) -> Decimal:
         return _root(v @ self.K @ v)
 
-    def cases(
-        self, key: jax.Array
-    ) -> list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]:
-        """Return residuals rho, with (K + lambda)^{-1} rho and vectors z.
+    def inverse(self, rho: Decimals) -> Decimals:
+        return _solve(self.shifted, rho[:, None])[:, 0]
 
-        A random one, one where Theorem 1 is sharp for eigenvalues near lambda, and one of a single row. As z none,
-        rho / lambda and its best multiple, and (K + lambda)^{-1} rho, also to two digits.
+    def residuals(self, key: Array) -> list[tuple[Decimals, Decimals]]:
+        """Return residuals rho, with (K + lambda)^{-1} rho.
+
+        A random one, one where Theorem 1 is sharp for eigenvalues near lambda, and one of a single row.
         """
-        place = np.asarray(jax.random.key_data(key)).tobytes()
-        if (found := self._cases.get(place)) is not None:
-            return found
-        found, (values, vectors) = [], self.spectrum
-        near = vectors[
-            :, np.argmin(abs(np.log(np.maximum(values, 1e-300) / self.scalar)))
-        ]
-        for rho in map(
-            _exact, (rng_of(key).standard_normal(len(near)), near, np.eye(len(near))[0])
-        ):
-            z, solved = rho / self.lam, _solve(self.shifted, rho[:, None])[:, 0]
-            best = (rho @ z) / (z @ self.K @ z + self.lam * (z @ z))
-            found.append(
-                (
-                    rho,
-                    solved,
-                    [
-                        0 * z,
-                        z,
-                        best * z,
-                        solved,
-                        _exact([float(f"{v:.1e}") for v in solved]),
-                    ],
-                )
-            )
-        return self._cases.setdefault(place, found)
+        values, vectors = self.spectrum
+        ratios = np.maximum(values, 1e-300) / self.regularization
+        near = vectors[:, np.argmin(abs(np.log(ratios)))]
+        normal = rng_of(key).standard_normal(len(near))
+        rhos = [_exact(v) for v in (normal, near, np.eye(len(near))[0])]
+        return [(rho, self.inverse(rho)) for rho in rhos]
 
-    def fit(self, times: float = 1.0) -> list[Ridge]:
-        """Return what the library finds, by landmarks and to a tolerance."""
-        if times not in self._fits:
-            start = jax.random.key(7), KERNELS[self.name][0], *self.given[:2]
-            options: Any = {
-                "weights": self.given[2],
-                "regularization": times * self.scalar,
-                "num_landmarks": LANDMARKS,
-            }
-            self._fits[times] = [
-                ridge(*start, **options),
-                ridge_to(*start, tolerance=1e-3, max_products=40, **options),
-            ]
-        return self._fits[times]
+    def guesses(self, rho: Decimals, solved: Decimals) -> list[Decimals]:
+        """Return vectors z: 0, rho / lambda, its best multiple, and (K + lambda)^{-1} rho, also to two digits."""
+        z = rho / self.lam
+        best = (rho @ z) / (z @ self.K @ z + self.lam * (z @ z))
+        rounded = _exact([float(f"{v:.1e}") for v in solved])
+        return [0 * z, z, best * z, solved, rounded]
+
+    def fits(self, times: float = 1.0) -> list[Ridge]:
+        """Return what the library computes, by landmarks and to a tolerance."""
+        kernel, _ = KERNELS[self.kernel]
+        options: Any = {
+            "weights": self.weights,
+            "regularization": times * self.regularization,
+            "num_landmarks": LANDMARKS,
+        }
+        start = (jax.random.key(7), kernel, self.X, self.y)
+        iterated = ridge_to(*start, tolerance=1e-3, max_products=40, **options)
+        return [ridge(*start, **options), iterated]
 
 
-def _ratios(sides: Callable[..., Any]) -> Callable[..., Inequality]:
+def _as_ratios(sides: Callable[..., Sides]) -> Callable[..., Pairs]:
     """Make pairs (left, right) of decimals the ratios that an Inequality compares with 1; a left 0 always holds."""
 
-    @parametrized(Inequality, tolerance=16)
     @functools.wraps(sides)
-    def wrapped(*args: Any, **options: Any) -> list[tuple[float, Bound]]:
-        with decimal.localcontext(prec=50, traps=[]):
-            return lines(
-                (
-                    (left / Decimal(right), 1.0)
-                    for left, right in sides(*args, **options)
-                    if left
-                ),
-                PAGE,
-            )
+    def ratios(*args: Any, **options: Any) -> Pairs:
+        with decimal.localcontext(decimal.Context(prec=50, traps=[])):
+            pairs = [pair for pair in sides(*args, **options) if pair[0]]
+            return lines(((float(left / right), 1.0) for left, right in pairs), PAGE)
 
-    return wrapped
+    return ratios
 
 
-@_ratios
+@_as_ratios
 def _distance(
-    key: jax.Array,
-    setting: Setting,
-    half: float = 2,
-    power: float = 0.5,
-    times: float = 1,
-) -> Any:
+    key: Array, data: _Problem, half: int = 2, power: float = 0.5, times: float = 1
+) -> Sides:
     """Theorem 1, both ways, of residuals and vectors z; and the library's bounds of its own solutions."""
-    at: _Exact = setting.data
-    rows, roots, _ = at.rows
-    scale = Decimal(half) * at.lam ** Decimal(power)
-    for rho, solved, guesses in at.cases(key):
-        distance = at.norm(solved)
-        for z in guesses:
-            left = rho - at.shifted @ z
-            inner, outer = at.norm(z), _root(left @ left) / scale
-            yield from ((distance, inner + outer), (inner - outer, distance))
-    for f in at.fit(times):
-        points = np.concatenate([rows, np.asarray(f.points)])
-        error = np.concatenate([-roots[:, None] * at.solution, _exact(f.coefficients)])
-        K, values = at.gram(points, points), (at.gram(points, rows) * roots).T @ error
-        for j in range(COLUMNS):
-            yield _root(error[:, j] @ K @ error[:, j]), float(f.distance_bound[j])
-            yield max(abs(values[:, j])), float(f.training_bound[j])
+    scale = half * data.lam ** Decimal(power)
+    for rho, solved in data.residuals(key):
+        distance = data.norm(solved)
+        for z in data.guesses(rho, solved):
+            rest = rho - data.shifted @ z
+            outer = _root(rest @ rest) / scale
+            inner = data.norm(z)
+            yield distance, inner + outer
+            yield inner - outer, distance
+    points = data.points
+    roots = data.roots
+    for f in data.fits(times):
+        centres = np.concatenate([points, np.asarray(f.points)])
+        exact = -roots[:, None] * data.solution
+        error = np.concatenate([exact, _exact(f.coefficients)])
+        squares = (error * (data.gram(centres, centres) @ error)).sum(0)
+        values = (data.gram(centres, points) * roots).T @ error
+        yield from zip(_root(squares), _exact(f.distance_bound), strict=True)
+        yield from zip(abs(values).max(0), _exact(f.training_bound), strict=True)
 
 
-@_ratios
+@_as_ratios
 def _pointwise(
-    key: jax.Array,
-    setting: Setting,
-    power: int = 1,
-    ridged: bool = True,
-    own: bool = True,
-) -> Any:
+    key: Array, data: _Problem, power: int = 1, ridged: int = 1, at_rows: bool = True
+) -> Sides:
     """Theorem 2 at rows and elsewhere, by all rows and by some; and the library's bounds of what it predicts."""
-    at: _Exact = setting.data
-    every, all_roots, _ = at.rows
-    X = np.concatenate(
-        [
-            every[:2],
-            every[:3]
-            + rng_of(key).standard_normal(every[:3].shape).astype(every.dtype),
-        ]
-    )
-    widths, sections = [], at.gram(X, every) * all_roots
-    for some in (slice(None), slice(0, None, 3)):
-        points, roots = (every[some], all_roots[some]) if own else (X, 1)
-        k, K = at.gram(X, points) * roots, (at.gram(points, points) * roots).T * roots
-        q = _solve(K + at.lam * np.eye(len(K), dtype=int), k.T).T
-        squares = np.diagonal(at.gram(X, X)) - (
-            q * (2 * k - q @ K - ridged * at.lam * q)
-        ).sum(1)
-        widths.append(_root(squares) ** power)
-    for rho, solved, guesses in at.cases(key):
-        found = abs(sections @ solved)
-        for z in guesses:
-            left = rho - at.lam * z
-            radius = _root(z @ at.K @ z + left @ left / at.lam)
-            yield from zip(
-                np.tile(found, 2), np.concatenate(widths) * radius, strict=True
-            )
-    for f in at.fit():
-        found = abs(_exact(f(jnp.asarray(X))) - sections @ at.solution)
-        yield from zip(
-            found.ravel(), _exact(f.bound_at(jnp.asarray(X))).ravel(), strict=True
-        )
+    rows = data.points
+    noise = rng_of(key).standard_normal(rows[:3].shape)
+    X = np.concatenate([rows[:2], rows[:3] + noise.astype(rows.dtype)])
+    sections = data.gram(X, rows) * data.roots
+    widths = []
+    for chosen in (slice(None), slice(0, None, 3)):
+        points = rows[chosen] if at_rows else X
+        roots = data.roots[chosen] if at_rows else np.ones(len(X), dtype=int)
+        k = data.gram(X, points) * roots
+        K = (data.gram(points, points) * roots).T * roots
+        q = _solve(data.shift(K), k.T).T
+        gain = (q * (2 * k - q @ K - ridged * data.lam * q)).sum(1)
+        widths.append(_root(np.diagonal(data.gram(X, X)) - gain) ** power)
+    for rho, solved in data.residuals(key):
+        errors = np.tile(abs(sections @ solved), 2)
+        for z in data.guesses(rho, solved):
+            rest = rho - data.lam * z
+            radius = _root(z @ data.K @ z + rest @ rest / data.lam)
+            yield from zip(errors, np.concatenate(widths) * radius, strict=True)
+    inputs = jnp.asarray(X)
+    for f in data.fits():
+        error = abs(_exact(f(inputs)) - sections @ data.solution)
+        bound = _exact(f.bound_at(inputs))
+        yield from zip(error.ravel(), bound.ravel(), strict=True)
 
 
-@_ratios
-def _head(setting: Setting, one: int = 1, share: float = 1, times: int = 1) -> Any:
+@_as_ratios
+def _head(data: _Problem, first: int = 1, share: float = 1, times: int = 1) -> Sides:
     """Theorem 3 of the best functions in spans of some sections, or of none, for the labels and for the worst ones."""
-    at: _Exact = setting.data
-    points, _, labels = at.rows
+    distinct = np.unique(data.points, axis=0, return_index=True)[1]
+    worst = _exact(data.spectrum[1][:, -1])
     for number in (0, 2, LANDMARKS):
-        L = np.unique(points, axis=0, return_index=True)[1][:number]
-        C, W = at.K[:, L], at.K[np.ix_(L, L)]
-        missing = at.K - C @ _solve(W, C.T)
-        factor = one + Decimal(share * op_norm(missing.astype(float))) / at.lam
-        for y in (*labels.T, _exact(at.spectrum[1][:, -1])):
-            a = np.zeros(len(y), int) * y
-            a[L] = times * _solve(C.T @ C + at.lam * W, (C.T @ y)[:, None])[:, 0]
-            rho = y - at.shifted @ a
-            distance, gradient = (
-                at.norm(_solve(at.shifted, rho[:, None])[:, 0]),
-                at.norm(rho) / at.lam,
-            )
-            yield from ((distance, gradient), (gradient, factor * distance))
+        L = distinct[:number]
+        C = data.K[:, L]
+        W = data.K[np.ix_(L, L)]
+        missing = data.K - C @ _solve(W, C.T)
+        factor = first + Decimal(share * op_norm(missing.astype(float))) / data.lam
+        for y in (*data.labels.T, worst):
+            a = 0 * y
+            best = _solve(C.T @ C + data.lam * W, (C.T @ y)[:, None])
+            a[L] = times * best[:, 0]
+            rho = y - data.shifted @ a
+            distance = data.norm(data.inverse(rho))
+            gradient = data.norm(rho) / data.lam
+            yield distance, gradient
+            yield gradient, factor * distance
 
 
-def _check(statement: Inequality, *controls: tuple[str, Inequality, str]) -> Check:
-    """Return the check at settings of which some have rows that stand twice, and some weights that may be 0."""
-    settings: tuple[Setting, ...] = ()
-    for seed, share in enumerate(SHARES):
-        rng = np.random.default_rng(seed)
-        X, y, w = (
-            rng.standard_normal((ROWS, 3)),
-            rng.standard_normal((ROWS, COLUMNS)),
-            np.ones(ROWS),
-        )
-        if twice := seed % 2 == 0:
-            X[ROWS // 2 :] = X[: ROWS // 2]
-        if weighted := 1 < seed < 4:
-            w = rng.choice([0.0, 0.3, 1.0, 7.0], ROWS)
-        words = ", every row twice" * twice + ", weights" * weighted
-        kernel = list(KERNELS)[seed % 3]
-        name = f"{kernel}, lambda {share:g} of the largest eigenvalue{words}"
-        settings += (Setting(name, _Exact(kernel, share, X, y, w), {"share": share}),)
-    wrong = tuple(
-        Control(name, sabotaged, settings, kind) for name, sabotaged, kind in controls
-    )
-    return Check(corrected=Form(statement, settings), controls=wrong)
+def _setting(seed: int, share: float) -> Setting:
+    """Return a setting, in some of which rows stand twice, and weights may be 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((ROWS, 3))
+    y = rng.standard_normal((ROWS, COLUMNS))
+    weights = np.ones(ROWS)
+    kernel = list(KERNELS)[seed % 3]
+    name = f"{kernel}, lambda {share:g} of the largest eigenvalue"
+    if seed % 2 == 0:
+        X[ROWS // 2 :] = X[: ROWS // 2]
+        name += ", every row twice"
+    if seed in (2, 3):
+        weights = rng.choice([0.0, 0.3, 1.0, 7.0], ROWS)
+        name += ", weights"
+    problem = _Problem(kernel, share, real(X), real(y), real(weights))
+    return Setting(name, problem, {"share": share})
 
 
-def _ridge_distance() -> Check:
-    return _check(
-        _distance(),
-        ("1 / (4 sqrt(lambda))", _distance(half=4), "wrong factor"),
-        ("lambda left out", _distance(power=0), "term left out"),
-        ("lambda for its root", _distance(power=1), "wrong power"),
-        ("the library's bounds for 2 lambda", _distance(times=2), "wrong factor"),
-    )
+def _form(sides: Callable[..., Pairs]) -> Form:
+    settings = tuple(_setting(seed, share) for seed, share in enumerate(SHARES))
+    return Form(Inequality(sides, tolerance=16), settings)
 
 
-def _ridge_pointwise() -> Check:
-    return _check(
-        _pointwise(),
-        ("s^2 for s", _pointwise(power=2), "wrong power"),
-        ("lambda q'q left out of s^2", _pointwise(ridged=False), "term left out"),
-        ("points that are no rows", _pointwise(own=False), "hypothesis broken"),
+def ridge_distance() -> Check:
+    form = _form(_distance)
+    return Check(
+        corrected=form,
+        controls=(
+            variant("1 / (4 sqrt(lambda))", "wrong factor", form, half=4),
+            variant("lambda left out", "term left out", form, power=0),
+            variant("lambda for its root", "wrong power", form, power=1),
+            variant("the library's bounds for 2 lambda", "wrong factor", form, times=2),
+        ),
     )
 
 
-def _ridge_head() -> Check:
-    return _check(
-        _head(),
-        ("1 left out", _head(one=0), "term left out"),
-        ("half of |K - Khat|", _head(share=0.5), "wrong factor"),
-        ("twice the minimiser", _head(times=2), "hypothesis broken"),
+def ridge_pointwise() -> Check:
+    form = _form(_pointwise)
+    other_points = "points that are no rows"
+    return Check(
+        corrected=form,
+        controls=(
+            variant("s^2 for s", "wrong power", form, power=2),
+            variant("lambda q'q left out of s^2", "term left out", form, ridged=0),
+            variant(other_points, "hypothesis broken", form, at_rows=False),
+        ),
+    )
+
+
+def ridge_head() -> Check:
+    form = _form(_head)
+    return Check(
+        corrected=form,
+        controls=(
+            variant("1 left out", "term left out", form, first=0),
+            variant("half of |K - Khat|", "wrong factor", form, share=0.5),
+            variant("twice the minimiser", "hypothesis broken", form, times=2),
+        ),
     )

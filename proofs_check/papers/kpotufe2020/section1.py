@@ -5,27 +5,33 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
+from jax import Array
 from scipy import stats
 
 from jaxkern import features, kernels, rkhs
-from jaxkern.bounds import Bound
-from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
+from proofs_check.claim import Check, Form, Identity, Inequality, Setting
+from proofs_check.controls import variant
 from proofs_check.papers import flops
-from proofs_check.papers.kpotufe2020 import laws, trials
-from proofs_check.papers.kpotufe2020.setup import Inputs
+from proofs_check.papers.kpotufe2020 import trials
+from proofs_check.papers.kpotufe2020.setup import (
+    Errors,
+    Inputs,
+    Literal,
+    Matrix,
+    Pairs,
+)
+from proofs_check.papers.kpotufe2020.two_groups import two_atoms, two_clusters
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import lines, listed, parametrized
+from proofs_check.papers.shared import Grids, lines
 
 
 @jax.jit
-def _library(
-    key: jax.Array, kernel: Any, landmarks: jax.Array, f: rkhs.Function
-) -> tuple[jax.Array, dict[int, Any]]:
+def _library(key: Array, data: Literal) -> tuple[Array, dict[int, Array]]:
     """Return the images of functions, and <f, Sigma_n^power f> for the powers 1 and 3."""
+    f, kernel, landmarks = data
     phi = features.kernel_jl(
         key, kernel, landmarks, num_features=2 * landmarks.shape[0]
     )
@@ -33,70 +39,50 @@ def _library(
     return phi.embed(f), {power: sigma.inner(f, f, power=power) for power in (1, 3)}
 
 
-def _eq1(inputs: Inputs) -> Check:
-    @parametrized(Identity)
-    def holds(
-        key: jax.Array, setting: Setting, power: int = 3, extra: int = 0
-    ) -> np.ndarray:
-        """All products of three functions: what the library draws is linear in Z, whose second moments are known."""
-        kernel, landmarks, f = (setting.data[k] for k in ("kernel", "landmarks", "f"))
-        n, (images, products) = landmarks.shape[0], _library(key, kernel, landmarks, f)
-        mean, apart = trials.mean_product(
-            trials.normals(key, 2 * n, n, landmarks.dtype), np.asarray(images).T
-        )
-        exact = np.asarray(products[power])
-        error = (1 + extra / (2 * n)) * mean - exact
-        return np.concatenate([error.ravel() / np.abs(exact).max(), apart.ravel()])
+def _mean_products(key: Array, data: Literal, power: int = 3, extra: int = 0) -> Errors:
+    """All products of three functions: what the library draws is linear in Z, whose second moments are known."""
+    images, products = _library(key, data)
+    return trials.product_errors(key, data.landmarks, images, products[power], extra)
 
+
+def eq1(inputs: Inputs) -> Check:
+    form = Form(Identity(_mean_products), inputs.literals)
     return Check(
-        printed=Form(holds(), inputs.literals),
+        printed=form,
         controls=(
-            Control(
-                "Z in place of Z K / n",
-                holds(power=1),
-                inputs.literals,
-                "wrong operator",
-            ),
-            Control(
-                "1 / (d - 1) for 1 / d", holds(extra=1), inputs.literals, "n for n - 1"
-            ),
+            variant("Z in place of Z K / n", "wrong operator", form, power=1),
+            variant("1 / (d - 1) for 1 / d", "n for n - 1", form, extra=1),
         ),
     )
 
 
-def _mean_cube() -> Check:
-    @parametrized(Identity)
-    def holds(setting: Setting, biased: bool = True) -> np.ndarray:
-        """The mean of <f, Sigma_n^3 f> over all counts of the atoms, in units of <f, Sigma^3 f>."""
-        law: Population = setting.data
-        n, f = int(setting.numbers["n"]), np.asarray(law.arrays["f"], float)
-        counts = (
-            np.indices((n + 1,) * (len(law.weights) - 1))
-            .reshape(len(law.weights) - 1, -1)
-            .T
-        )
-        counts = np.column_stack([n - counts.sum(1), counts])[counts.sum(1) <= n]
-        image = np.einsum(
-            "cp,pr->cr", counts / n * (law.features @ f), law.features
-        )  # Sigma_n f
-        cubes = np.einsum("cp,cp->c", counts / n, (image @ law.features.T) ** 2)
-        found = stats.multinomial.pmf(counts, n, law.weights) @ cubes
-        cubed = float(law.eigenvalues**3 @ f**2)
-        return (
-            np.array([found - (trials.mean_cube(law, f, n) if biased else cubed)])
-            / cubed
-        )
+def _all_counts(n: int, atoms: int) -> Matrix:
+    """Return all counts (ways, atoms) of n draws."""
+    others = np.indices((n + 1,) * (atoms - 1)).reshape(atoms - 1, -1).T
+    first = n - others.sum(1)
+    return np.column_stack([first, others])[first >= 0]
 
-    sizes = (
-        (laws.two_atoms(0.7), 3e2),
-        (laws.two_atoms(0.7), 1.0),
-        (laws.two_clusters(), 24.0),
-    )
-    settings = tuple(Setting(f"{law.name}, n={n:g}", law, {"n": n}) for law, n in sizes)
-    return Check(
-        corrected=Form(holds(), settings),
-        controls=(Control("no bias", holds(False), settings[:1], "term left out"),),
-    )
+
+def _mean_cube(data: Population, n: float, biased: bool = True) -> Errors:
+    """The mean of <f, Sigma_n^3 f> over all counts of the atoms, in units of <f, Sigma^3 f>."""
+    f = np.asarray(data.arrays["f"], float)
+    rows = data.features
+    counts = _all_counts(int(n), len(data.weights))
+    shares = counts / n
+    images = np.einsum("cp,pr->cr", shares * (rows @ f), rows)  # Sigma_n f
+    cubes = np.einsum("cp,cp->c", shares, (images @ rows.T) ** 2)
+    mean = stats.multinomial.pmf(counts, int(n), data.weights) @ cubes
+    cubed = float(data.eigenvalues**3 @ f**2)
+    claimed = trials.mean_cube(data, f, n) if biased else cubed
+    return np.array([mean - claimed]) / cubed
+
+
+def bias() -> Check:
+    laws = ((two_atoms(0.7), 300.0), (two_atoms(0.7), 1.0), (two_clusters(), 24.0))
+    settings = tuple(Setting(f"{law.name}, n={n:g}", law, {"n": n}) for law, n in laws)
+    form = Form(Identity(_mean_cube), settings)
+    wrong = variant("no bias", "term left out", form, settings[:1], biased=False)
+    return Check(corrected=form, controls=(wrong,))
 
 
 def _mean_square(n: float, d: float, w: float) -> float:
@@ -104,107 +90,82 @@ def _mean_square(n: float, d: float, w: float) -> float:
 
     Given the sample it is (tr^2 Sigma_n^3 + tr Sigma_n^6) / d + |Sigma_n^3 - Sigma^3|_HS^2.
     """
-    counts, exact = np.arange(n + 1), np.array([[w], [1 - w]]) ** 3
+    counts = np.arange(n + 1)
+    exact = np.array([[w], [1 - w]]) ** 3
     cubes = np.stack([counts / n, 1 - counts / n]) ** 3
-    given = (cubes.sum(0) ** 2 + (cubes**2).sum(0)) / d + ((cubes - exact) ** 2).sum(0)
-    return float(stats.binom.pmf(counts, n, w) @ given)
+    sketched = (cubes.sum(0) ** 2 + (cubes**2).sum(0)) / d
+    squares = sketched + ((cubes - exact) ** 2).sum(0)
+    return float(stats.binom.pmf(counts, n, w) @ squares)
 
 
-def _rate() -> Check:
-    @parametrized(Inequality)
-    def falls(
-        setting: Setting, size: Callable[[float, float], float]
-    ) -> list[tuple[float, Bound]]:
-        """The root of the mean square, over 3 kappa^3 = 3 times the rate: it bounds the mean of the norm."""
-        n, d = (setting.numbers[k] for k in ("n", "d"))
-        return lines(
-            [(math.sqrt(_mean_square(n, d, 0.7)) / size(n, d), 3.0)],
-            "kpotufe2020, the rate",
-        )
+def _sum_of_roots(n: float, d: float) -> float:
+    return n**-0.5 + d**-0.5
 
-    rows = [
-        row
-        for least in (1e2, 1e3)
-        for row in ((least, least**2), (least**2, least), (least, least))
-    ]
-    sizes = listed("two orthonormal atoms, n={n:g}, d={d:g}", "n d", rows)
+
+def _sum_of_inverses(n: float, d: float) -> float:
+    return 1 / n + 1 / d
+
+
+def _root_of_both(n: float, d: float) -> float:
+    return (n * d) ** -0.25
+
+
+def _falls(
+    n: float, d: float, size: Callable[[float, float], float] = _sum_of_roots
+) -> Pairs:
+    """The root of the mean square, over 3 kappa^3 = 3 times the rate: it bounds the mean of the norm."""
+    ratio = math.sqrt(_mean_square(n, d, 0.7)) / size(n, d)
+    return lines([(ratio, 3.0)], "kpotufe2020, the rate")
+
+
+def rate(grids: Grids) -> Check:
+    form = Form(Inequality(_falls), grids["printed"])
     return Check(
-        printed=Form(falls(lambda n, d: n**-0.5 + d**-0.5), sizes),
+        printed=form,
         controls=(
-            Control(
-                "a rate of 1/n + 1/d",
-                falls(lambda n, d: 1 / n + 1 / d),
-                sizes,
-                "wrong power",
-            ),
-            Control(
-                "a rate of (n d)^(-1/4)",
-                falls(lambda n, d: (n * d) ** -0.25),
-                sizes,
-                "wrong power",
-            ),
+            variant("a rate of 1/n + 1/d", "wrong power", form, size=_sum_of_inverses),
+            variant("a rate of (n d)^(-1/4)", "wrong power", form, size=_root_of_both),
         ),
     )
 
 
-def _cost() -> Check:
-    """Kernel evaluations are kept free of matrix products by a kernel of direct differences."""
+def _multiply_adds(n: int, d: int, points: int) -> float:
+    """Return what the library multiplies and adds. Its kernel, of direct differences, has no matrix products."""
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    landmarks = jax.ShapeDtypeStruct((n, 3), dtype)
+    X = jax.ShapeDtypeStruct((points, 3), dtype)
     kernel = kernels.Laplacian(1.0)
 
-    def counted(n: int, d: int, points: int) -> float:
-        dtype = jax.dtypes.canonicalize_dtype(float)
-        landmarks, X = (
-            jax.ShapeDtypeStruct((n, 3), dtype),
-            jax.ShapeDtypeStruct((points, 3), dtype),
-        )
-        key = jax.eval_shape(lambda: jax.random.key(0))
+    def fit_and_map(landmarks: Array, X: Array) -> Array:
+        key = jax.random.key(0)
+        return features.kernel_jl(key, kernel, landmarks, num_features=d)(X)
 
-        def fit_and_map(
-            key: jax.Array, landmarks: jax.Array, X: jax.Array
-        ) -> jax.Array:
-            return features.kernel_jl(key, kernel, landmarks, num_features=d)(X)
-
-        # The offset of the centred map, Z K 1 / n, costs d n in either case.
-        return float(flops.multiply_adds(fit_and_map, key, landmarks, X) - d * n)
-
-    @parametrized(Identity)
-    def costs(
-        setting: Setting, claimed: Callable[[int, int, int], float]
-    ) -> np.ndarray:
-        n, d, points = (int(setting.numbers[k]) for k in ("n", "d", "N"))
-        return np.asarray([abs(counted(n, d, points) / claimed(n, d, points) - 1)])
-
-    # Sizes that split into equal tiles: a padded last one costs a little more.
-    settings = listed(
-        "n={n}, d={d}, N={N}",
-        "n d N",
-        ((200, 20, 1_000), (256, 120, 12_288), (400, 10, 131_000)),
-    )
-    cubic = costs(lambda n, d, N: n**3 + N * d * n)
-    return Check(
-        printed=Form(costs(lambda n, d, N: d * n**2 + N * d * n), settings),
-        controls=(
-            Control("an eigen-decomposition of n^3", cubic, settings, "wrong cost"),
-        ),
-    )
+    # The offset of the centred map, Z K 1 / n, costs d n in either case.
+    return float(flops.multiply_adds(fit_and_map, landmarks, X) - d * n)
 
 
-def _worst_case(inputs: Inputs) -> Check:
-    @parametrized(Identity)
-    def cubed(setting: Setting, power: int) -> np.ndarray:
-        population = inputs.population_of(setting)
-        # Sigma from the atoms, not from the eigenvalues that are claimed.
-        sigma = population.features.T @ (
-            population.weights[:, None] * population.features
-        )
-        weighted = np.diag(np.linalg.matrix_power(sigma, power))
-        return np.abs(weighted - population.eigenvalues**3) / population.op_norm**3
+def _cost_error(n: float, d: float, N: float, power: int = 0) -> Errors:
+    """The relative error of d n^2 + N d n, or of n^power + N d n."""
+    fit = n**power if power else d * n**2
+    counted = _multiply_adds(int(n), int(d), int(N))
+    return np.array([abs(counted / (fit + N * d * n) - 1)])
 
-    return Check(
-        printed=Form(cubed(3), inputs.each),
-        controls=(
-            Control(
-                "Sigma^2 in place of Sigma^3", cubed(2), inputs.varying, "wrong power"
-            ),
-        ),
-    )
+
+def cost(grids: Grids) -> Check:
+    form = Form(Identity(_cost_error), grids["printed"])
+    cubic = variant("an eigen-decomposition of n^3", "wrong cost", form, power=3)
+    return Check(printed=form, controls=(cubic,))
+
+
+def _weighted_norms(data: Population, power: int = 3) -> Errors:
+    # Sigma from the atoms, not from the eigenvalues that are claimed.
+    sigma = data.features.T @ (data.weights[:, None] * data.features)
+    weighted = np.diag(np.linalg.matrix_power(sigma, power))
+    return np.abs(weighted - data.eigenvalues**3) / data.op_norm**3
+
+
+def worst_case(inputs: Inputs) -> Check:
+    form = Form(Identity(_weighted_norms), inputs.each)
+    name = "Sigma^2 in place of Sigma^3"
+    wrong = variant(name, "wrong power", form, inputs.varying, power=2)
+    return Check(printed=form, controls=(wrong,))

@@ -1,13 +1,14 @@
 """kpotufe2020, Section 3: the random projection Theta, the sampling operator, and where Z K / (n sqrt(n d)) is from."""
 
-import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array, random
 from scipy import stats
 
 from jaxkern import features, kernels, rkhs
@@ -23,349 +24,306 @@ from proofs_check.claim import (
     Setting,
     sample,
 )
+from proofs_check.controls import variant
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.setup import Inputs
-from proofs_check.papers.shared import grid, parametrized, real
+from proofs_check.papers.kpotufe2020.setup import (
+    Errors,
+    Inputs,
+    Literal,
+    Matrix,
+    Settings,
+)
+from proofs_check.papers.kpotufe2020.trials import Arrays, Numbers
+from proofs_check.papers.populations import Population
+from proofs_check.papers.shared import Grids, real
 
 
 @jax.jit
-def _theta(
-    key: jax.Array, kernel: Any, landmarks: jax.Array, f: rkhs.Function
-) -> tuple[jax.Array, ...]:
+def _theta(key: Array, data: Literal) -> tuple[Array, Array, Array]:
     """Return Theta f, <f, Sigma^3 f>, and <f, Theta* images> for the images of the first function."""
+    f, kernel, landmarks = data
     sigma = rkhs.Covariance(kernel, landmarks)
     theta = rkhs.RandomProjection(key, sigma, num_features=2 * landmarks.shape[0])
     images = theta(f)
-    return (
-        images,
-        rkhs.inner(f, sigma(f, power=3)),
-        rkhs.inner(f, theta.adjoint(images[0]))[0],
-    )
+    back = rkhs.inner(f, theta.adjoint(images[0]))
+    return images, rkhs.inner(f, sigma(f, power=3)), back[0]
 
 
-def _eq2(inputs: Inputs) -> Check:
-    @parametrized(Identity)
-    def holds(key: jax.Array, setting: Setting, extra: int = 0) -> np.ndarray:
-        """Theta f is linear in standard normal numbers, with the mean products <f, Sigma^3 f>: so it has that law."""
-        kernel, landmarks, f = (setting.data[k] for k in ("kernel", "landmarks", "f"))
-        n, (images, exact, product) = (
-            landmarks.shape[0],
-            map(np.asarray, _theta(key, kernel, landmarks, f)),
-        )
-        mean, apart = trials.mean_product(
-            trials.normals(key, 2 * n, n, landmarks.dtype), images.T
-        )
-        error = (1 + extra / (2 * n)) * mean - exact
-        back = product / np.sum(images[0] ** 2) - 1
-        return np.concatenate(
-            [error.ravel() / np.abs(exact).max(), apart.ravel(), np.ravel(back)]
-        )
-
-    return Check(
-        printed=Form(holds(), inputs.literals),
-        controls=(
-            Control(
-                "1 / (d - 1) for 1 / d", holds(extra=1), inputs.literals, "n for n - 1"
-            ),
-        ),
-    )
+def _projected_products(key: Array, data: Literal, extra: int = 0) -> Errors:
+    """Theta f is linear in standard normal numbers, with the mean products <f, Sigma^3 f>: so it has that law."""
+    images, exact, product = map(np.asarray, _theta(key, data))
+    errors = trials.product_errors(key, data.landmarks, images, exact, extra)
+    return np.append(errors, product / np.sum(images[0] ** 2) - 1)
 
 
-def _no_identity() -> Check:
+def eq2(inputs: Inputs) -> Check:
+    form = Form(Identity(_projected_products), inputs.literals)
+    fewer = variant("1 / (d - 1) for 1 / d", "n for n - 1", form, extra=1)
+    return Check(printed=form, controls=(fewer,))
+
+
+def _norm_below(r: float, B: float, rank: float | None = None) -> tuple[float, float]:
     """Chernoff: P(chi2_r <= B) <= exp(-(B/r - 1 - log(B/r)) r / 2) for B < r."""
+    log_small = stats.chi2.logcdf(B, rank or r)
+    return float(log_small), -(B / r - 1 - math.log(B / r)) * r / 2
 
-    def probability(
-        setting: Setting, degrees: float | None = None
-    ) -> tuple[float, float]:
-        r, B = setting.numbers["r"], setting.numbers["B"]
-        log_small = stats.chi2.logcdf(B, r if degrees is None else degrees)
-        return float(log_small), -(B / r - 1 - math.log(B / r)) * r / 2
 
-    settings = grid("{r:g} coordinates, B={B:g}", B=(1.0, 10.0), r=(20.0, 60.0, 200.0))
-    rank_one = Exact(lambda setting: probability(setting, 1.0))
-    return Check(
-        printed=Form(Exact(probability), settings),
-        controls=(
-            Control("a covariance of rank one", rank_one, settings, "wrong operator"),
-        ),
-    )
+def no_identity(grids: Grids) -> Check:
+    form = Form(Exact(_norm_below), grids["printed"])
+    wrong = variant("a covariance of rank one", "wrong operator", form, rank=1.0)
+    return Check(printed=form, controls=(wrong,))
 
 
 @sample("a sampled product")
-def sampled_product(
-    key: jax.Array, population: Mapping[str, jax.Array], numbers: Any
-) -> jax.Array:
+def sampled_product(key: Array, population: Arrays, numbers: Numbers) -> Array:
     """n times the squared errors of (3), summed over the u with u f = 1{x} / rho{x}^(1/2), x an atom: Pearson's sum."""
+    n = numbers["n"]
     weights = population["weights"]
-    return numbers["n"] * jnp.sum(
-        (op.shares(key, population, numbers["n"]) - weights) ** 2 / weights
+    errors = op.shares(key, population, n) - weights
+    return n * jnp.sum(errors**2 / weights)
+
+
+@partial(jax.jit, static_argnames="transposed")
+def _products(
+    key: Array, kernel: Any, points: Array, weights: Array, *, transposed: bool
+) -> list[Array]:
+    key_u, key_f, key_beta = random.split(key, 3)
+    normal = partial(random.normal, dtype=points.dtype)
+    u = rkhs.Function(kernel, points, normal(key_u, (len(points),)))
+    f = rkhs.Function(kernel, points, normal(key_f, (len(points),)))
+    u_values = u(points)
+    f_values = f(points)
+    # Sigma u = sum w_i u(x_i) K(., x_i), an integral that is a finite sum here.
+    sigma_u = rkhs.Function(kernel, points, weights * u_values)
+    integral = jnp.sum(weights * u_values * f_values)
+    error = jnp.abs(integral - rkhs.inner(sigma_u, f))
+    S = rkhs.SamplingOperator(kernel, points[:10])
+    beta = normal(key_beta, (10,))
+    image = S.adjoint(S(S.adjoint(beta)) if transposed else beta)
+    apart = jnp.abs(jnp.vdot(S(f), beta) - rkhs.inner(image, f))
+    size = jnp.sum(weights * jnp.abs(u_values * f_values))
+    return [error / size, apart / jnp.sum(jnp.abs(S(f) * beta))]
+
+
+def _sampling(key: Array, data: Population, transposed: bool = False) -> Errors:
+    """<Sigma u, f> = int f u drho on all atoms, and <S f, beta> = <f, S* beta> on a few."""
+    points = real(data.points)
+    weights = real(data.weights)
+    return np.asarray(
+        _products(key, data.kernel, points, weights, transposed=transposed)
     )
 
 
-def _eq3(inputs: Inputs) -> Check:
-    def residual(
-        adjoint: Callable[[rkhs.SamplingOperator, jax.Array], jax.Array],
-    ) -> Identity:
-        @jax.jit
-        def errors(
-            key: jax.Array, kernel: Any, points: jax.Array, weights: jax.Array
-        ) -> list[jax.Array]:
-            key_u, key_f, key_beta = jax.random.split(key, 3)
-            dtype = points.dtype
-            u, f = (
-                rkhs.Function(
-                    kernel, points, jax.random.normal(k, (len(points),), dtype)
-                )
-                for k in (key_u, key_f)
-            )
-            integral = jnp.sum(weights * u(points) * f(points))
-            # Sigma u = sum w_i u(x_i) K(., x_i), an integral that is a finite sum here.
-            applied = rkhs.inner(rkhs.Function(kernel, points, weights * u(points)), f)
-            size = jnp.sum(weights * jnp.abs(u(points) * f(points)))
-            sample = rkhs.SamplingOperator(kernel, points[:10])
-            beta = jax.random.normal(key_beta, (10,), dtype)
-            left, right = (
-                jnp.vdot(sample(f), beta),
-                rkhs.inner(sample.adjoint(adjoint(sample, beta)), f),
-            )
-            scale = jnp.sum(jnp.abs(sample(f) * beta))
-            return [jnp.abs(integral - applied) / size, jnp.abs(left - right) / scale]
-
-        def check(key: jax.Array, setting: Setting) -> np.ndarray:
-            """<Sigma u, f> = int f u drho on all atoms, and <S f, beta> = <f, S* beta> on a few."""
-            population = inputs.population_of(setting)
-            return np.asarray(
-                errors(
-                    key,
-                    population.kernel,
-                    real(population.points),
-                    real(population.weights),
-                )
-            )
-
-        return Identity(check)
-
+def eq3(inputs: Inputs) -> Check:
     # A table of the user's may have thousands of atoms, which an exact sum over all pairs need not have.
-    settings = (
-        tuple(s for s in inputs.each if len(inputs.population_of(s).points) <= 64)
-        or inputs.each[:1]
-    )
-    rough = inputs.rough[-1]
+    small = tuple(s for s in inputs.each if len(s.data.points) <= 64)
+    settings = small or inputs.each[:1]
+    law = inputs.rough[-1]
     sizes = tuple(
-        Setting(f"{rough.name}, n={n:g}", rough.arrays, {"n": n}) for n in (10.0, 1e6)
+        Setting(f"{law.name}, n={n:g}", law.arrays, {"n": n}) for n in (10.0, 1e6)
     )
-    degrees = len(rough.weights) - 1.0
+    atoms = len(law.weights)
+    excess = float(np.sum(1 / law.weights)) - atoms * atoms - 2 * atoms + 2
+
+    def degrees(setting: Setting) -> float:
+        return atoms - 1.0
 
     def variance(setting: Setting) -> float:
-        n, p = setting.numbers["n"], degrees + 1
-        return 2 * degrees + (float(np.sum(1 / rough.weights)) - p * p - 2 * p + 2) / n
+        return 2 * degrees(setting) + excess / setting.numbers["n"]
 
-    def mean(target: Callable[[Setting], float]) -> Expectation:
-        return Expectation(
-            sampled_product, target, lambda setting: degrees, moment=variance
-        )
+    def over_n_minus_one(setting: Setting) -> float:
+        n = setting.numbers["n"]
+        return degrees(setting) * n / (n - 1)
 
-    over_n_minus_one = mean(
-        lambda setting: degrees * setting.numbers["n"] / (setting.numbers["n"] - 1)
-    )
-    transposed = residual(lambda sample, beta: sample(sample.adjoint(beta)))
+    mean = partial(Expectation, sampled_product, scale=degrees, moment=variance)
+    form = Form(Identity(_sampling), settings)
+    kind = "transpose for adjoint"
+    larger = mean(target=over_n_minus_one)
     return Check(
-        printed=Form(residual(lambda sample, beta: beta), settings),
-        corrected=Form(mean(lambda setting: degrees), sizes),
+        printed=form,
+        corrected=Form(mean(target=degrees), sizes),
         controls=(
-            Control("K S* for S*", transposed, settings[:1], "transpose for adjoint"),
-            Control("Var(u f) / (n - 1)", over_n_minus_one, sizes[:1], "n for n - 1"),
+            variant("K S* for S*", kind, form, settings[:1], transposed=True),
+            Control("Var(u f) / (n - 1)", larger, sizes[:1], "n for n - 1"),
         ),
     )
 
 
-def _eq4(inputs: Inputs) -> Check:
-    @parametrized(Identity)
-    def holds(setting: Setting, power: float) -> np.ndarray:
-        population = inputs.population_of(setting)
-        features = population.features
-        K = features @ features.T
-        left = (features * population.eigenvalues**power) @ features.T
-        right = K @ (population.weights[:, None] * K)
-        return np.abs(left - right).ravel() / np.abs(right).max()
+def _covariances(data: Population, power: float = 1.0) -> Errors:
+    rows = data.features
+    K = rows @ rows.T
+    left = (rows * data.eigenvalues**power) @ rows.T
+    return np.abs(trials.relative(left, K @ (data.weights[:, None] * K)))
 
-    return Check(
-        printed=Form(holds(1.0), inputs.each),
-        controls=(
-            Control(
-                "Sigma^2 in place of Sigma", holds(2.0), inputs.varying, "wrong power"
-            ),
-        ),
-    )
+
+def eq4(inputs: Inputs) -> Check:
+    form = Form(Identity(_covariances), inputs.each)
+    name = "Sigma^2 in place of Sigma"
+    wrong = variant(name, "wrong power", form, inputs.varying, power=2.0)
+    return Check(printed=form, controls=(wrong,))
 
 
 @jax.jit
-def _of_sections(kernel: Any, landmarks: jax.Array) -> jax.Array:
+def _of_sections(kernel: Any, landmarks: Array) -> Array:
     sections = rkhs.section(kernel, landmarks)
     return rkhs.Covariance(kernel, landmarks).inner(sections, sections, power=1)
 
 
-def _eq5(inputs: Inputs) -> Check:
-    @parametrized(Identity)
-    def holds(
-        setting: Setting, claimed: Callable[[Any, jax.Array], np.ndarray]
-    ) -> np.ndarray:
-        kernel, landmarks = setting.data["kernel"], setting.data["landmarks"]
-        exact = np.asarray(_of_sections(kernel, landmarks))
-        return np.abs(claimed(kernel, landmarks) - exact).ravel() / np.abs(exact).max()
+def _unchanged(data: Literal) -> Literal:
+    return data
 
-    def printed(kernel: Any, landmarks: jax.Array) -> np.ndarray:
-        K = np.asarray(gram(kernel, landmarks))
-        return K @ K / len(K)
 
-    def without_square(kernel: Any, landmarks: jax.Array) -> np.ndarray:
-        return np.asarray(gram(kernel, landmarks)) / len(landmarks)
+def _swapped(data: Literal) -> Literal:
+    return data._replace(kernel=controls.gamma_for_lengthscale(data.kernel))
 
-    def transposed(kernel: Any, landmarks: jax.Array) -> np.ndarray:
-        """In coordinates f = sum a_i K(., X_i) S is the matrix K; its transpose is K too, but its adjoint is I."""
-        K = np.asarray(gram(kernel, landmarks))
-        return K @ K @ K / len(K)
 
-    def over_n_minus_one(kernel: Any, landmarks: jax.Array) -> np.ndarray:
-        n = len(landmarks)
-        return printed(kernel, landmarks) * n / (n - 1)
+def _rounded(data: Literal) -> Literal:
+    return data._replace(landmarks=controls.in_half(data.landmarks))
 
-    def swapped(kernel: Any, landmarks: jax.Array) -> np.ndarray:
-        return printed(controls.gamma_for_lengthscale(kernel), landmarks)
 
-    def rounded(kernel: Any, landmarks: jax.Array) -> np.ndarray:
-        return printed(kernel, controls.in_half(landmarks))
+def _section_products(
+    data: Literal,
+    power: int = 2,
+    lost: int = 0,
+    change: Callable[[Literal], Literal] = _unchanged,
+) -> Errors:
+    """Compare products of sections with K^power / (n - lost) of changed data.
 
+    In coordinates f = sum a_i K(., X_i) S is the matrix K; its transpose is K too, but its adjoint is I. So the
+    transpose of S for its adjoint gives K^3.
+    """
+    exact = _of_sections(data.kernel, data.landmarks)
+    _, kernel, landmarks = change(data)
+    K = np.asarray(gram(kernel, landmarks))
+    products = np.linalg.matrix_power(K, power) / (len(K) - lost)
+    return np.abs(trials.relative(products, exact))
+
+
+def eq5(inputs: Inputs) -> Check:
+    form = Form(Identity(_section_products), inputs.literals)
     # K^2 and K are proportional when the kernel is constant or its atoms are orthogonal and equally frequent.
-    telling = tuple(
-        s for s in inputs.literals if s.name.startswith(("gauss", "skewed", "data"))
+    names = ("gauss", "skewed", "data")
+    telling = tuple(s for s in form.settings if s.name.startswith(names))
+    gaussian = tuple(s for s in telling if isinstance(s.data.kernel, kernels.Gaussian))
+    transposed = variant(
+        "the transpose of S for its adjoint",
+        "transpose for adjoint",
+        form,
+        telling,
+        power=3,
     )
-    gaussian = tuple(
-        s for s in telling if isinstance(s.data["kernel"], kernels.Gaussian)
+    swapped = variant(
+        "gamma for the lengthscale",
+        "swapped constants",
+        form,
+        gaussian,
+        change=_swapped,
+    )
+    rounded = variant(
+        "points in float16", "low precision", form, telling[-1:], change=_rounded
     )
     return Check(
-        printed=Form(holds(printed), inputs.literals),
+        printed=form,
         controls=(
-            Control("K in place of K^2", holds(without_square), telling, "wrong power"),
-            Control(
-                "the transpose of S for its adjoint",
-                holds(transposed),
-                telling,
-                "transpose for adjoint",
-            ),
-            Control(
-                "1 / (n - 1) for 1 / n",
-                holds(over_n_minus_one),
-                inputs.literals,
-                "n for n - 1",
-            ),
-            Control(
-                "gamma for the lengthscale",
-                holds(swapped),
-                gaussian,
-                "swapped constants",
-            ),
-            Control("points in float16", holds(rounded), telling[-1:], "low precision"),
+            variant("K in place of K^2", "wrong power", form, telling, power=1),
+            transposed,
+            variant("1 / (n - 1) for 1 / n", "n for n - 1", form, lost=1),
+            swapped,
+            rounded,
         ),
     )
 
 
-@functools.partial(jax.jit, static_argnames="centered")
+@partial(jax.jit, static_argnames="centered")
 def _images(
-    key: jax.Array,
-    kernel: Any,
-    landmarks: jax.Array,
-    points: jax.Array,
-    *,
-    centered: bool,
-) -> tuple[jax.Array, ...]:
+    key: Array, data: Literal, points: Array, *, centered: bool
+) -> tuple[Array, ...]:
     """Return images of the points and of their sections, K, sections at landmarks, and the products claimed."""
+    _, kernel, landmarks = data
     n = landmarks.shape[0]
     phi = features.kernel_jl(
         key, kernel, landmarks, num_features=2 * n, centered=centered
     )
-    weights = jnp.concatenate(
-        [jnp.eye(len(points)), jnp.full((n, len(points)), -1 / n if centered else 0.0)]
-    )
-    f = rkhs.Function(
-        kernel, jnp.concatenate([points, landmarks]), weights.astype(landmarks.dtype)
-    )
-    products = rkhs.Covariance(kernel, landmarks, centered=centered).inner(
-        f, f, power=3
-    )
+    mean = jnp.full((n, len(points)), -1 / n if centered else 0.0)
+    weights = jnp.concatenate([jnp.eye(len(points)), mean]).astype(landmarks.dtype)
+    f = rkhs.Function(kernel, jnp.concatenate([points, landmarks]), weights)
+    sigma = rkhs.Covariance(kernel, landmarks, centered=centered)
+    products = sigma.inner(f, f, power=3)
     return phi(points), phi.embed(f), gram(kernel, landmarks), f(landmarks), products
 
 
-def _projected(
-    projection: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    *,
-    centered: bool = False,
-) -> Identity:
-    """Return: the map that the library draws is V^T = projection(Z, K) for its Z, with the mean that is claimed.
-
-    It is tried on K_x for 20 points x, ten of them landmarks, less the mean over the landmarks where it is centred.
-    """
-
-    def residual(key: jax.Array, setting: Setting) -> np.ndarray:
-        kernel, landmarks = setting.data["kernel"], setting.data["landmarks"]
-        n = landmarks.shape[0]
-        points = np.asarray(setting.data["f"].points)[n - 10 : n + 10]
-        found = _images(key, kernel, landmarks, points, centered=centered)
-        images, embedded, K, values, products = map(np.asarray, found)
-        Z = trials.normals(key, 2 * n, n, landmarks.dtype)
-        literal = projection(Z, np.asarray(K, float)) @ np.asarray(values, float)
-        mean, apart = trials.mean_product(Z, images.T)
-        pairs = ((images.T, literal), (embedded.T, literal), (mean, products))
-        errors = [
-            np.ravel((left - right) / np.abs(right).max()) for left, right in pairs
-        ]
-        return np.concatenate([*errors, apart.ravel()])
-
-    return Identity(residual)
-
-
-def _normalised(Z: np.ndarray, K: np.ndarray) -> np.ndarray:
-    n, d = K.shape[0], Z.shape[0]
+def _normalised(Z: Matrix, K: Matrix) -> Matrix:
+    d, n = Z.shape
     return Z @ K / (n * math.sqrt(n * d))
 
 
-def _normalised_and_centred(Z: np.ndarray, K: np.ndarray) -> np.ndarray:
-    return _normalised(Z, K - K.mean(0) - K.mean(1)[:, None] + K.mean())
+def _normalised_twice(Z: Matrix, K: Matrix) -> Matrix:
+    return _normalised(Z, K) / len(K)
 
 
-def _varying(inputs: Inputs) -> tuple[Setting, ...]:
+def _normalised_and_centred(Z: Matrix, K: Matrix, lost: int = 0) -> Matrix:
+    """Return the map of a covariance over n - lost."""
+    n = len(K)
+    projection = _normalised(Z, K - K.mean(0) - K.mean(1)[:, None] + K.mean())
+    return projection * (n / (n - lost)) ** 1.5
+
+
+def _map_errors(
+    key: Array,
+    data: Literal,
+    projection: Callable[[Matrix, Matrix], Matrix] = _normalised,
+    centered: bool = False,
+) -> Errors:
+    """The map that the library draws is V^T = projection(Z, K) for its Z, with the mean that is claimed.
+
+    It is tried on K_x for 20 points x, ten of them landmarks, less the mean over the landmarks where it is centred.
+    """
+    n = data.landmarks.shape[0]
+    points = np.asarray(data.f.points)[n - 10 : n + 10]
+    library = _images(key, data, points, centered=centered)
+    images, embedded, K, values, products = map(np.asarray, library)
+    Z = trials.normal_rows(key, data.landmarks)
+    literal = projection(Z, np.asarray(K, float)) @ np.asarray(values, float)
+    mean, apart = trials.mean_product(Z, images)
+    errors = (
+        trials.relative(images.T, literal),
+        trials.relative(embedded.T, literal),
+        trials.relative(mean, products),
+        apart,
+    )
+    return np.concatenate(errors)
+
+
+def _varying(inputs: Inputs) -> Settings:
     """Return settings without a constant kernel, of which nothing is left once it is centred."""
     return tuple(s for s in inputs.literals if not s.name.startswith("constant"))
 
 
-def _normalisation(inputs: Inputs) -> Check:
-    twice = _projected(lambda Z, K: _normalised(Z, K) / K.shape[0])
-    centred = _projected(_normalised_and_centred)
-    return Check(
-        printed=Form(_projected(_normalised), inputs.literals),
-        controls=(
-            Control(
-                "a further factor 1/n", twice, inputs.literals, "missing normalisation"
-            ),
-            Control("K centred", centred, _varying(inputs), "centred for uncentred"),
-        ),
+def normalisation(inputs: Inputs) -> Check:
+    form = Form(Identity(_map_errors), inputs.literals)
+    twice = variant(
+        "a further factor 1/n",
+        "missing normalisation",
+        form,
+        projection=_normalised_twice,
     )
+    centred = variant(
+        "K centred",
+        "centred for uncentred",
+        form,
+        _varying(inputs),
+        projection=_normalised_and_centred,
+    )
+    return Check(printed=form, controls=(twice, centred))
 
 
-def _centred(inputs: Inputs) -> Check:
-    def with_n_minus_one(Z: np.ndarray, K: np.ndarray) -> np.ndarray:
-        n = K.shape[0]
-        return _normalised_and_centred(Z, K) * (n / (n - 1)) ** 1.5
-
-    uncentred, fewer = (
-        _projected(V, centered=True) for V in (_normalised, with_n_minus_one)
+def centred(inputs: Inputs) -> Check:
+    errors = partial(_map_errors, projection=_normalised_and_centred, centered=True)
+    form = Form(Identity(errors), _varying(inputs))
+    uncentred = variant(
+        "K not centred", "centred for uncentred", form, projection=_normalised
     )
-    varying = _varying(inputs)
-    return Check(
-        corrected=Form(_projected(_normalised_and_centred, centered=True), varying),
-        controls=(
-            Control("K not centred", uncentred, varying, "centred for uncentred"),
-            Control("a covariance over n - 1", fewer, varying, "n for n - 1"),
-        ),
-    )
+    fewer = partial(_normalised_and_centred, lost=1)
+    over = variant("a covariance over n - 1", "n for n - 1", form, projection=fewer)
+    return Check(corrected=form, controls=(uncentred, over))

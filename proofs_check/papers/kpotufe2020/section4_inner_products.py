@@ -4,14 +4,14 @@ Populations have few atoms and are exact. A sample enters through multinomial co
 through its Gaussian law N(0, Sigma_n^3). `docs/theory/kpotufe2020.md` derives every correction.
 """
 
-import inspect
+import itertools
 import math
-from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
+from jax import Array, random
 
 from jaxkern.bounds import Bound, sketching
 from proofs_check import controls
@@ -25,40 +25,42 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
+from proofs_check.controls import variant
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
+    Formula,
     Inputs,
+    Matrix,
+    Pairs,
+    Settings,
     enough_d,
+    named,
     small_n,
     theorem_n,
+    tight,
     times,
 )
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import (
     Exceeds,
     Grids,
-    grid,
     lines,
-    listed,
     op_norm,
-    parametrized,
     part_of,
 )
 
 C = sketching.KOLTCHINSKII_LOUNICI_TRACE
 MOST_COORDINATES = 64
 
-Pairs = list[tuple[float, Bound]]
-
 
 def prop1(inputs: Inputs) -> Check:
     settings = inputs.at(None, rows=enough_d)
-    shape = inputs.bound(sketching.projected_inner_products, constant=1.0)
-    calibrated = Calibrated(
-        trials.projection, shape, sketching.KOLTCHINSKII_LOUNICI_LOWER, C
-    )
-    tail = Tail(trials.projection, inputs.bound(sketching.projected_inner_products))
+    formula = sketching.projected_inner_products
+    least = sketching.KOLTCHINSKII_LOUNICI_LOWER
+    shape = inputs.bound(formula, constant=1.0)
+    calibrated = Calibrated(trials.projection, shape, least, C)
+    tail = Tail(trials.projection, inputs.bound(formula))
     return Check(
         printed=Form(calibrated, settings),
         corrected=Form(tail, settings),
@@ -87,10 +89,7 @@ def prop1_explicit(inputs: Inputs) -> Check:
     bound = inputs.bound(sketching.projected_inner_products_all_d)
     tail = Tail(trials.projection, bound)
     settings = inputs.at(None, rows=1) + inputs.at(None, rows=enough_d)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(inputs.repeated(tail), controls.part_of(0.55, tail, settings)),
-    )
+    return tight(tail, settings, 0.55, inputs.repeated(tail))
 
 
 FOR_EVERY_D = (
@@ -108,20 +107,18 @@ def orthogonal_atoms(*, p: float, tau: float, formula: float) -> Bound:
 
     There are so many landmarks that Sigma_n is Sigma.
     """
-    bound = FOR_EVERY_D[int(formula)]
-    arguments = {
-        "kappa": p,
-        "op_norm": 1.0,
-        "trace": p,
-        "trace3": p,
-        "hs_norm": p**0.5,
-        "num_functions": 1.0,
-        "n": 1e60,
-        "d": 1.0,
-        "tau": tau,
-    }
-    names = inspect.signature(bound).parameters
-    return bound(**{name: arguments[name] for name in names if name in arguments})
+    return named(
+        FOR_EVERY_D[int(formula)],
+        kappa=p,
+        op_norm=1.0,
+        trace=p,
+        trace3=p,
+        hs_norm=p**0.5,
+        num_functions=1.0,
+        n=1e60,
+        d=1.0,
+        tau=tau,
+    )
 
 
 def _orthogonal_atoms_tail(value: float, p: float, formula: float) -> float:
@@ -142,31 +139,36 @@ def prop1_explicit_rare(grids: Grids) -> Check:
     )
 
 
-def _chi_square_violation(setting: Setting) -> tuple[float, float]:
-    """Return the log-probability that the printed Theorem 1 fails, and the log of the failure it allows.
+def printed_for_orthogonal_atoms(*, p: float, tau: float, C: float) -> Bound:
+    """Return Theorem 1 as printed for p orthogonal atoms of equal weight and d = 1, in units of |Sigma|^3.
 
-    Orthogonal atoms of equal weight, one of them for the constant kernel: with d = 1 the deviation is
-    S^3 (chi2_p - 1), exactly for p = 1 and in the limit of large n otherwise.
+    One atom is that of a constant kernel. There are as few landmarks as it allows.
     """
-    p, tau, constant = (setting.numbers[k] for k in ("p", "tau", "C"))
-    n_term = 28 * math.sqrt(2 / 6272) / p**2
-    threshold = 1 + 3 * constant * (math.sqrt(2 * p) + math.sqrt(tau)) + n_term
-    return float(tilting.log_chi_square_tail(p, threshold)), math.log(5) - tau
-
-
-def thm1(inputs: Inputs) -> Check:
-    tail = Tail(trials.sketch, inputs.bound(sketching.inner_products))
-    taus = {c: math.ceil((3 * c) ** 2) + 12.0 for c in (1.0, 3.505, C, 100.0)}
-    one = listed(
-        "one atom, d=1, C={C:g}, tau={tau:g}",
-        "p tau C",
-        [(1.0, tau, c) for c, tau in taus.items()],
+    least = 6272 * p**5 * (p * tau)
+    return sketching.inner_products(
+        kappa=p,
+        op_norm=1.0,
+        trace=p,
+        trace3=p,
+        n=least,
+        d=1.0,
+        tau=tau,
+        constant=C,
+        as_printed=True,
     )
-    name = "{p:g} orthogonal atoms, d=1, n large, C={C}, tau={tau:g}"
-    many = grid(name, p=(1e4, 1e6), tau=[3.0], C=[C])
+
+
+def _one_row_tail(deviation: float, p: float) -> float:
+    """Return log P(chi2_p - 1 > deviation), which is that of Theorem 1 for p = 1, and in the limit of large n."""
+    return float(tilting.log_chi_square_tail(p, 1 + deviation))
+
+
+def thm1(inputs: Inputs, grids: Grids) -> Check:
+    exceeds = Exact(Exceeds(_one_row_tail, printed_for_orthogonal_atoms))
+    tail = Tail(trials.sketch, inputs.bound(sketching.inner_products))
     large = inputs.at(times(1e4, theorem_n), rows=enough_d, populations=inputs.rough)
     return Check(
-        printed=Form(Exact(_chi_square_violation), one + many),
+        printed=Form(exceeds, grids["one atom"] + grids["many atoms"]),
         corrected=Form(tail, inputs.at(theorem_n, rows=enough_d) + large),
         controls=(inputs.squared(tail, times(100, theorem_n), rows=1024),),
     )
@@ -174,224 +176,208 @@ def thm1(inputs: Inputs) -> Check:
 
 def thm1_all_d(inputs: Inputs) -> Check:
     tail = Tail(trials.sketch, inputs.bound(sketching.inner_products_all_d))
-    settings = inputs.at(small_n, rows=1) + inputs.at(
-        times(1e4, small_n), rows=enough_d
-    )
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(
-            inputs.squared(tail, times(1e6, small_n), rows=1024),
-            controls.part_of(0.5, tail, settings),
-        ),
-    )
+    small = inputs.at(small_n, rows=1)
+    settings = small + inputs.at(times(1e4, small_n), rows=enough_d)
+    squared = inputs.squared(tail, times(1e6, small_n), rows=1024)
+    return tight(tail, settings, 0.5, squared)
 
 
-def _without_conditions(
-    inputs: Inputs,
-    formula: Callable[..., Bound],
-    fails: float,
-    *,
-    centered: bool = False,
-) -> Check:
-    """Every n and d: `fails` is a part of the bound that does not hold."""
-    tail = Tail(trials.sketch, inputs.bound(formula, centered=centered))
+def _telling(tail: Tail, settings: Settings) -> Settings:
+    """Return the settings at which the bound claims a positive probability."""
+    return tuple(s for s in settings if tail.bound(s).probability > 0)
 
-    def at(n: float, rows: int, **laws: Any) -> tuple[Setting, ...]:
-        return tuple(
-            s for s in inputs.at(n, rows=rows, **laws) if tail.bound(s).probability > 0
-        )
 
-    laws: dict[str, Any] = (
-        {"populations": inputs.centred, "centred": 1} if centered else {}
-    )
-    settings = at(1.0, 1, **laws) + at(1e3, 1, **laws) + at(1e10, 32, **laws)
-    mixed = at(1e10, 1024, populations=inputs.rough, centred=1)
-    wrong = Control(
-        "Sigma in place of the centred one", tail, mixed, "centred for uncentred"
-    )
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(
-            wrong if centered else inputs.squared(tail, 1e10, rows=1024),
-            controls.part_of(fails, tail, settings),
-        ),
-    )
+def _every_size(inputs: Inputs, **laws: Any) -> Settings:
+    few = inputs.at(1.0, rows=1, **laws) + inputs.at(1e3, rows=1, **laws)
+    return few + inputs.at(1e10, rows=32, **laws)
+
+
+def _uncentred(inputs: Inputs, formula: Formula, fails: float) -> Check:
+    """Every n and d; `fails` is a share of the bound that does not hold."""
+    tail = Tail(trials.sketch, inputs.bound(formula))
+    settings = _telling(tail, _every_size(inputs))
+    squared = inputs.squared(tail, 1e10, rows=1024)
+    return tight(tail, settings, fails, squared)
+
+
+def _centred(inputs: Inputs, formula: Formula) -> Check:
+    tail = Tail(trials.sketch, inputs.bound(formula, centered=True))
+    centred = _every_size(inputs, populations=inputs.centred, centred=1)
+    settings = _telling(tail, centred)
+    uncentred = inputs.at(1e10, rows=1024, populations=inputs.rough, centred=1)
+    name = "Sigma in place of the centred one"
+    wrong = Control(name, tail, _telling(tail, uncentred), "centred for uncentred")
+    return tight(tail, settings, 0.4, wrong)
 
 
 def thm1_every_n(inputs: Inputs) -> Check:
-    return _without_conditions(inputs, sketching.inner_products_every_n, 0.5)
+    return _uncentred(inputs, sketching.inner_products_every_n, 0.5)
 
 
 def thm1_centred(inputs: Inputs) -> Check:
-    return _without_conditions(
-        inputs, sketching.inner_products_every_n, 0.4, centered=True
-    )
+    return _centred(inputs, sketching.inner_products_every_n)
 
 
 def thm1_operator(inputs: Inputs) -> Check:
-    return _without_conditions(inputs, sketching.inner_products_intrinsic, 0.4)
+    return _uncentred(inputs, sketching.inner_products_intrinsic, 0.4)
 
 
 def thm1_operator_centred(inputs: Inputs) -> Check:
-    return _without_conditions(
-        inputs, sketching.inner_products_intrinsic, 0.4, centered=True
+    return _centred(inputs, sketching.inner_products_intrinsic)
+
+
+REMARK = "kpotufe2020, Remark after Theorem 1"
+
+
+def _ranks(data: Population) -> Pairs:
+    return lines([(data.op_norm / data.kappa, 1), (data.rank3 / data.rank, 1)], REMARK)
+
+
+def _landmarks(data: Population, least: float = 6272 * math.log(5)) -> Pairs:
+    """Compare the landmarks that Theorem 1 needs, and Theorem E for K = 1 with n = d = 100 and tau = 1.6."""
+    # The probability of the printed theorem is positive for tau > ln 5.
+    needed = 6272 * data.kappa * data.rank**5 * math.log(5) / data.op_norm
+    small = sketching.inner_products_every_n(
+        kappa=1.0,
+        op_norm=1.0,
+        trace=1.0,
+        trace3=1.0,
+        hs_norm=1.0,
+        n=100,
+        d=100,
+        tau=1.6,
     )
+    pairs = [(least / needed, 1), (small.value, 1), (0.1, small.probability)]
+    return lines(pairs, REMARK)
 
 
 def remark(inputs: Inputs) -> Check:
-    source = "kpotufe2020, Remark after Theorem 1"
-
-    def least_landmarks(p: Population) -> float:
-        """Return the least n of the printed Theorem 1: its probability is positive for tau > ln 5."""
-        return 6272 * p.kappa * p.rank**5 * math.log(5) / p.op_norm
-
-    def constants(setting: Setting) -> list[tuple[float, Bound]]:
-        p = inputs.population_of(setting)
-        return lines([(p.op_norm / p.kappa, 1.0), (p.rank3 / p.rank, 1.0)], source)
-
-    @parametrized(Inequality)
-    def holds(setting: Setting, least: float) -> list[tuple[float, Bound]]:
-        """Compare the landmarks that Theorem 1 needs, and Theorem E for K = 1 with n = d = 100 and tau = 1.6."""
-        small = sketching.inner_products_every_n(**atom, n=100, d=100, tau=1.6)
-        needed = least_landmarks(inputs.population_of(setting))
-        return lines(
-            [(least / needed, 1.0), (small.value, 1.0), (0.1, small.probability)],
-            source,
-        )
-
-    atom = dict.fromkeys(("kappa", "op_norm", "trace", "trace3", "hs_norm"), 1.0)
-    one_atom = (
-        tuple(s for s in inputs.each if inputs.population_of(s).rank < 1.01)
-        or inputs.each[:1]
-    )
+    form = Form(Inequality(_landmarks), inputs.each)
+    one_atom = tuple(s for s in inputs.each if s.data.rank < 1.01) or inputs.each[:1]
+    name = "at least 11,000 landmarks"
     return Check(
-        printed=Form(Inequality(constants), inputs.each),
-        corrected=Form(holds(6272 * math.log(5)), inputs.each),
-        controls=(
-            Control(
-                "at least 11,000 landmarks", holds(11_000.0), one_atom, "wrong factor"
-            ),
-        ),
+        printed=Form(Inequality(_ranks), inputs.each),
+        corrected=form,
+        controls=(variant(name, "wrong factor", form, one_atom, least=11_000.0),),
     )
 
 
-def eq6(inputs: Inputs) -> Check:
-    def sides(drop: float) -> Inequality:
-        def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
-            """Every line of (6) and of the displays after it, for several samples and sketches; units of |Sigma|."""
-            population = inputs.population_of(setting)
-            rng = np.random.default_rng(int(jax.random.randint(key, (), 0, 2**31 - 1)))
-            S = population.op_norm
-            # The leading coordinates are a law of their own, with matrices that a table of thousands of rows needs.
-            features = population.features[:, :MOST_COORDINATES] / math.sqrt(S)
-            sigma = np.diag(population.eigenvalues[:MOST_COORDINATES] / S)
-            pairs = []
-            for n in (3, 30, 3000):
-                for d in (1, 10):
-                    frequencies = rng.multinomial(n, population.weights) / n
-                    sample = features.T @ (frequencies[:, None] * features)
-                    half = sample @ features.T * np.sqrt(frequencies)
-                    drawn = half @ rng.standard_normal((len(frequencies), d))
-                    compared = _compared(sigma, sample, drawn @ drawn.T / d, d, drop)
-                    scale = max(1.0, *(right for _, right in compared))
-                    pairs += [(left / scale, right / scale) for left, right in compared]
-            return lines(pairs, "kpotufe2020, (6)")
-
-        return Inequality(check)
-
-    return Check(
-        printed=Form(sides(1.0), inputs.each),
-        controls=(
-            Control(
-                "without the square of the deviation",
-                sides(0.0),
-                inputs.each,
-                "term left out",
-            ),
-        ),
-    )
+def _steps(key: Array, data: Population, square: float = 1.0) -> Pairs:
+    """Every line of (6) and of the displays after it, for several samples and sketches; units of |Sigma|."""
+    rng = np.random.default_rng(int(random.randint(key, (), 0, 2**31 - 1)))
+    S = data.op_norm
+    # The leading coordinates are a law of their own, with matrices that a table of thousands of rows needs.
+    features = data.features[:, :MOST_COORDINATES] / math.sqrt(S)
+    sigma = np.diag(data.eigenvalues[:MOST_COORDINATES] / S)
+    pairs = []
+    for n, d in itertools.product((3, 30, 3000), (1, 10)):
+        shares = rng.multinomial(n, data.weights) / n
+        sample = features.T @ (shares[:, None] * features)
+        half = sample @ features.T * np.sqrt(shares)
+        rows = half @ rng.standard_normal((len(shares), d))
+        compared = _compared(sigma, sample, rows @ rows.T / d, d, square)
+        scale = max(1.0, *(right for _, right in compared))
+        pairs += [(left / scale, right / scale) for left, right in compared]
+    return lines(pairs, "kpotufe2020, (6)")
 
 
 def _compared(
-    sigma: np.ndarray, sample: np.ndarray, sketch: np.ndarray, d: int, drop: float
-) -> tuple[tuple[float, float], ...]:
-    """Return left and right of the lines of (6) and of the displays after it, with `drop` before one of the terms."""
-    third, cube, tau = np.linalg.matrix_power(sample, 3), sigma**3, 2.0
-    e, o, t = op_norm(third - cube), op_norm(third), float(np.trace(third))
-    D, H, h = (
-        op_norm(sample - sigma),
-        float(np.linalg.norm(sample - sigma)),
-        float(np.linalg.norm(sigma)),
-    )
-    constant = C
-    given = constant * (math.sqrt(t * o / d) + o * math.sqrt(tau / d))
-    split = constant * (math.sqrt(t * e / d) + math.sqrt(t / d) + math.sqrt(tau / d))
-    return (
+    sigma: Matrix, sample: Matrix, sketch: Matrix, d: int, square: float
+) -> list[tuple[float, float]]:
+    """Return left and right of the lines of (6) and of the displays after it, for tau = 2.
+
+    `square` is a factor of 3 D^2 in the third one.
+    """
+    third = np.linalg.matrix_power(sample, 3)
+    cube = sigma**3
+    e = op_norm(third - cube)
+    o = op_norm(third)
+    t = float(np.trace(third))
+    D = op_norm(sample - sigma)
+    H = float(np.linalg.norm(sample - sigma))
+    h = float(np.linalg.norm(sigma))
+    root = math.sqrt(2.0 / d)
+    sketched = sketching.conditional_sketch(op_norm3=o, trace3=t, d=d, tau=2.0).value
+    split = C * (math.sqrt(t * e / d) + math.sqrt(t / d) + root)
+    trace_bound = float(np.trace(cube)) + H**3 + 3 * h * H**2 + 3 * h**2 * H
+    return [
         (op_norm(sketch - cube), op_norm(sketch - third) + e),
-        (given + e, split + e * (1 + constant * math.sqrt(tau / d))),
-        (e, D**3 + drop * 3 * D**2 + 3 * D),
+        (sketched + e, split + e * (1 + C * root)),
+        (e, D**3 + square * 3 * D**2 + 3 * D),
         (D**3 + 3 * D**2 + 3 * D, H**3 + 3 * H**2 + 3 * H),
-        (t, float(np.trace(cube)) + H**3 + 3 * h * H**2 + 3 * h**2 * H),
+        (t, trace_bound),
+    ]
+
+
+def eq6(inputs: Inputs) -> Check:
+    form = Form(Inequality(_steps), inputs.each)
+    name = "without the square of the deviation"
+    return Check(
+        printed=form, controls=(variant(name, "term left out", form, square=0.0),)
     )
 
 
 def eq7(inputs: Inputs) -> Check:
     bound = inputs.bound(sketching.cube_deviation)
+    tail = Tail(trials.cube_deviation, bound, inputs.ceiling(3))
     large = times(1e5, small_n)
+    squared = inputs.squared(Tail(trials.cube_deviation, bound), large)
     return Check(
-        printed=Form(
-            Tail(trials.cube_deviation, bound, inputs.ceiling(3)),
-            inputs.at(small_n) + inputs.at(large),
-        ),
-        controls=(inputs.squared(Tail(trials.cube_deviation, bound), large),),
+        printed=Form(tail, inputs.at(small_n) + inputs.at(large)),
+        controls=(squared,),
     )
 
 
 def eq8(inputs: Inputs) -> Check:
-    def tail(bound: Callable[[Setting], Bound]) -> Tail:
-        return Tail(trials.cube_trace, bound, inputs.ceiling(3))
+    bound = inputs.bound(sketching.cube_trace)
+    printed = inputs.bound(sketching.cube_trace, as_printed=True)
 
     def without_term(setting: Setting) -> Bound:
-        b = bound(setting)
-        return Bound(
-            inputs.population_of(setting).trace3, b.probability, b.valid, b.source
-        )
+        return replace(bound(setting), value=inputs.population_of(setting).trace3)
 
-    bound = inputs.bound(sketching.cube_trace)
+    tail = Tail(trials.cube_trace, bound, inputs.ceiling(3))
     settings = inputs.at(small_n) + inputs.at(times(1e5, small_n))
-    wrong, rough = (
-        Tail(trials.cube_trace, without_term),
-        inputs.at(small_n, populations=inputs.rough),
-    )
+    wrong = Tail(trials.cube_trace, without_term)
+    rough = inputs.at(small_n, populations=inputs.rough)
     return Check(
-        printed=Form(
-            tail(inputs.bound(sketching.cube_trace, as_printed=True)), settings
-        ),
-        corrected=Form(tail(bound), settings),
+        printed=Form(replace(tail, bound=printed), settings),
+        corrected=Form(tail, settings),
         controls=(
             Control("without the deviation term", wrong, rough, "term left out"),
-            controls.part_of(0.95, tail(bound), settings),
+            controls.part_of(0.95, tail, settings),
         ),
     )
+
+
+PROOF = "kpotufe2020, proof of Theorem 1"
+
+
+def _terms(data: Population) -> tuple[float, float]:
+    """Return the n-term of (7) and the one of (8), at the smallest n of Theorem B, in units of |Sigma|^3."""
+    numbers = {**data.quantities, "n": theorem_n(data, 1.0), "tau": 1.0}
+    deviation = named(sketching.cube_deviation, **numbers)
+    trace = named(sketching.cube_trace, **numbers)
+    unit = data.op_norm**3
+    return deviation.value / unit, (trace.value - data.trace3) / unit
+
+
+def _last_paragraph_as_printed(data: Population) -> Pairs:
+    _, trace_term = _terms(data)
+    return lines([(data.rank3, trace_term)], PROOF)
+
+
+def _last_paragraph(data: Population, most: float = 4.0) -> Pairs:
+    n_term, trace_term = _terms(data)
+    rank3 = data.rank3
+    largest = (rank3 + trace_term) / (1 - n_term)
+    pairs = [(2 * n_term, 1), (trace_term / rank3, 1), (largest / (most * rank3), 1)]
+    return lines(pairs, PROOF)
 
 
 def thm1_proof(inputs: Inputs) -> Check:
-    """The last paragraph of the proof, in units of |Sigma|^3."""
-
-    @parametrized(Inequality)
-    def sides(setting: Setting, most: float | None) -> list[tuple[float, Bound]]:
-        """Return what is compared of s3, of the n-term and of that of the trace; as printed without `most`."""
-        p = inputs.population_of(setting)
-        n_term = 28 * math.sqrt(2 * p.kappa * p.trace / theorem_n(p, 1.0)) / p.op_norm
-        trace_term = n_term * p.hs_norm / p.op_norm
-        pairs = [(p.rank3, trace_term)]
-        if most is not None:
-            largest = (p.rank3 + trace_term) / (1 - n_term) / (most * p.rank3)
-            pairs = [(2 * n_term, 1.0), (trace_term / p.rank3, 1.0), (largest, 1.0)]
-        return lines(pairs, "kpotufe2020, proof of Theorem 1")
-
+    form = Form(Inequality(_last_paragraph), inputs.each)
     return Check(
-        printed=Form(sides(None), inputs.each),
-        corrected=Form(sides(4.0), inputs.each),
-        controls=(Control("3 s3 for 4 s3", sides(3.0), inputs.each, "wrong factor"),),
+        printed=Form(Inequality(_last_paragraph_as_printed), inputs.each),
+        corrected=form,
+        controls=(variant("3 s3 for 4 s3", "wrong factor", form, most=3.0),),
     )

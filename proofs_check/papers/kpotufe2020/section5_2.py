@@ -1,16 +1,23 @@
 """kpotufe2020, Section 5.2: Example 2, the means of two clusters after Kernel JL, with (12), (13) and (14)."""
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 
-import jax
 import numpy as np
+from jax import Array
 
-from jaxkern.bounds import Bound, sketching
+from jaxkern.bounds import sketching
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.controls import variant
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.laws import (
+from proofs_check.papers.kpotufe2020.setup import (
+    Errors,
+    Inputs,
+    Pairs,
+    Settings,
+)
+from proofs_check.papers.kpotufe2020.two_groups import (
     FEW,
     MANY,
     Mixture,
@@ -18,192 +25,187 @@ from proofs_check.papers.kpotufe2020.laws import (
     two_atoms,
     two_clusters,
 )
-from proofs_check.papers.kpotufe2020.setup import Inputs
-from proofs_check.papers.shared import bound_of, lines, parametrized, rng_of
+from proofs_check.papers.populations import Population
+from proofs_check.papers.shared import bound_of, lines, rng_of
 
 
-def _random_mixtures(seed: int) -> list[Mixture]:
-    """Return 300 centred mixtures: mu_2 = -gamma mu_1, covariances of random rank and size."""
-    rng, mixtures = np.random.default_rng(seed), []
-    for _ in range(300):
-        dim = int(rng.integers(2, 6))
-        weight = float(rng.uniform(0.05, 0.95))
-        mean = rng.standard_normal(dim)
-        roots = [
-            10 ** rng.uniform(-2, 0.3)
-            * rng.standard_normal((dim, int(rng.integers(1, dim + 1))))
-            for _ in "12"
-        ]
-        first, second = (R @ R.T for R in roots)
-        mixtures.append(
-            Mixture(weight, (mean, -weight / (1 - weight) * mean), (first, second))
-        )
-    return mixtures
+def _random_mixture(rng: np.random.Generator) -> Mixture:
+    """Return a centred mixture: mu_2 = -gamma mu_1, covariances of random rank and size."""
+    dim = int(rng.integers(2, 6))
+    weight = float(rng.uniform(0.05, 0.95))
+    mean = rng.standard_normal(dim)
+    covariances = []
+    for _ in range(2):
+        size = 10 ** rng.uniform(-2, 0.3)
+        root = size * rng.standard_normal((dim, int(rng.integers(1, dim + 1))))
+        covariances.append(root @ root.T)
+    means = (mean, -weight / (1 - weight) * mean)
+    return Mixture(weight, means, (covariances[0], covariances[1]))
 
 
-def _centred_mixtures() -> tuple[Setting, ...]:
-    return (
-        *(
-            Setting(f"300 random centred mixtures, seed {seed}", _random_mixtures(seed))
-            for seed in range(3)
-        ),
-        *(Setting(law.name, [law.mixture]) for law in (four_atoms(), two_clusters())),
-    )
+def _centred_mixtures() -> Settings:
+    settings = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        mixtures = [_random_mixture(rng) for _ in range(300)]
+        name = f"300 random centred mixtures, seed {seed}"
+        settings.append(Setting(name, mixtures))
+    for law in (four_atoms(), two_clusters()):
+        settings.append(Setting(law.name, [law.mixture]))
+    return tuple(settings)
 
 
-def _uncentred_mixtures(
-    weights: Sequence[float], cluster: float
-) -> tuple[Setting, ...]:
-    laws = (*(two_atoms(w) for w in weights), two_clusters(cluster, centred=False))
+def _uncentred_mixtures(weights: Sequence[float], cluster: float) -> Settings:
+    laws = (*map(two_atoms, weights), two_clusters(cluster, centred=False))
     return tuple(Setting(law.name, [law.mixture]) for law in laws)
 
 
-@parametrized(Inequality)
-def _holds(
-    setting: Setting, compared: Callable[[Mixture], tuple[float, float]], source: str
-) -> list[tuple[float, Bound]]:
-    return lines(map(compared, setting.data), f"kpotufe2020, {source}")
+def _maps(
+    key: Array, data: Population, *, centred: bool = True, cut: bool = True
+) -> Errors:
+    """Functions are rows of coordinates; `landmarks` are 12 of those of the atoms."""
+    rows = data.features
+    landmarks = rows[rng_of(key).choice(len(rows), 12, replace=False)]
+    around = landmarks - landmarks.mean(0)
+    # KPCA: sum alpha_i K(x, x_i) is sqrt(lambda) times the score of x, and a number that is the same for all x.
+    used = around if centred else landmarks
+    alpha = np.linalg.eigh(used @ used.T)[1][:, -1]
+    images = rows @ landmarks.T @ alpha
+    _, roots, axes = np.linalg.svd(around, full_matrices=False)
+    scores = roots[0] * rows @ axes[0]
+    apart = min(np.ptp(images - scores), np.ptp(images + scores)) / np.ptp(images)
+    # Nystrom: C K_(3)^+ C' has the products of the projections onto the 3 leading eigenfunctions of Sigma_n.
+    values, vectors = np.linalg.eigh(landmarks @ landmarks.T)
+    first = -3 if cut else 0
+    C = rows @ landmarks.T @ vectors[:, first:]
+    projected = rows @ np.linalg.svd(landmarks, full_matrices=False)[2][:3].T
+    exact = projected @ projected.T
+    error = np.linalg.norm(C / values[first:] @ C.T - exact) / np.linalg.norm(exact)
+    return np.array([apart, error])
 
 
-def _maps(inputs: Inputs) -> Check:
-    @parametrized(Identity)
-    def holds(
-        key: jax.Array, setting: Setting, *, centred: bool = True, cut: bool = True
-    ) -> np.ndarray:
-        """Functions are rows of coordinates; `landmarks` are 12 of those of the atoms."""
-        rows = inputs.population_of(setting).features
-        landmarks = rows[rng_of(key).choice(len(rows), 12, replace=False)]
-        around = landmarks - landmarks.mean(0)
-        # KPCA: sum alpha_i K(x, x_i) is sqrt(lambda) times the score of x, and a number that is the same for all x.
-        alpha = np.linalg.eigh(
-            around @ around.T if centred else landmarks @ landmarks.T
-        )[1][:, -1]
-        images, (_, roots, axes) = (
-            rows @ landmarks.T @ alpha,
-            np.linalg.svd(around, full_matrices=False),
-        )
-        scores = roots[0] * rows @ axes[0]
-        apart = min(np.ptp(images - scores), np.ptp(images + scores)) / np.ptp(images)
-        # Nystrom: C K_(3)^+ C' has the products of the projections onto the 3 leading eigenfunctions of Sigma_n.
-        values, vectors = np.linalg.eigh(landmarks @ landmarks.T)
-        kept = slice(-3, None) if cut else slice(None)
-        C = rows @ landmarks.T @ vectors[:, kept]
-        projected = rows @ np.linalg.svd(landmarks, full_matrices=False)[2][:3].T
-        exact = projected @ projected.T
-        return np.array(
-            [
-                apart,
-                np.linalg.norm(C / values[kept] @ C.T - exact) / np.linalg.norm(exact),
-            ]
-        )
-
+def maps(inputs: Inputs) -> Check:
     # In the others Sigma_n has equal eigenvalues, so that its leading eigenfunctions are not unique.
-    settings = tuple(
-        s for s in inputs.each if s.name.startswith(("gauss", "skewed", "data"))
-    )
+    names = ("gauss", "skewed", "data")
+    settings = tuple(s for s in inputs.each if s.name.startswith(names))
+    form = Form(Identity(_maps), settings)
+    uncentred = "a Gram matrix that is not centred"
+    full = "a pseudo-inverse of full rank"
     return Check(
-        printed=Form(holds(), settings),
+        printed=form,
         controls=(
-            Control(
-                "a Gram matrix that is not centred",
-                holds(centred=False),
-                settings,
-                "centred for uncentred",
-            ),
-            Control(
-                "a pseudo-inverse of full rank",
-                holds(cut=False),
-                settings,
-                "wrong operator",
-            ),
+            variant(uncentred, "centred for uncentred", form, centred=False),
+            variant(full, "wrong operator", form, cut=False),
         ),
     )
 
 
-def _mixture() -> Check:
-    @parametrized(Identity)
-    def holds(setting: Setting, sign: float, *, swapped: bool = False) -> np.ndarray:
-        errors = []
-        for m in setting.data:
-            gamma = 1 / m.gamma if swapped else m.gamma
-            first, second = m.means
-            within = m.weight * m.covariances[0] + (1 - m.weight) * m.covariances[1]
-            rest = m.operator - within - gamma * np.outer(first, first)
-            errors += [
-                np.linalg.norm(second - sign * gamma * first) / np.linalg.norm(second),
-                np.linalg.norm(rest) / np.linalg.norm(m.operator),
-                abs((1 + gamma) ** 2 / gamma * m.weight * (1 - m.weight) - 1),
-            ]
-        return np.asarray(errors)
+def _decomposition(
+    data: Sequence[Mixture], sign: float = -1.0, swapped: bool = False
+) -> Errors:
+    errors = []
+    for m in data:
+        gamma = 1 / m.gamma if swapped else m.gamma
+        first, second = m.means
+        within = m.weight * m.covariances[0] + (1 - m.weight) * m.covariances[1]
+        rest = m.operator - within - gamma * np.outer(first, first)
+        of_mean = np.linalg.norm(second - sign * gamma * first)
+        shares = (1 + gamma) ** 2 / gamma * m.weight * (1 - m.weight)
+        errors += [
+            of_mean / np.linalg.norm(second),
+            np.linalg.norm(rest) / np.linalg.norm(m.operator),
+            abs(shares - 1),
+        ]
+    return np.asarray(errors)
 
-    centred = _centred_mixtures()
+
+def mixture() -> Check:
+    form = Form(Identity(_decomposition), _centred_mixtures())
+    wrong = variant("gamma = pi_2 / pi_1", "swapped constants", form, swapped=True)
+    printed = Identity(partial(_decomposition, sign=1.0))
     return Check(
-        printed=Form(holds(1.0), centred),
-        corrected=Form(holds(-1.0), centred),
-        controls=(
-            Control(
-                "gamma = pi_2 / pi_1",
-                holds(-1.0, swapped=True),
-                centred,
-                "swapped constants",
-            ),
-        ),
+        printed=Form(printed, form.settings),
+        corrected=form,
+        controls=(wrong,),
     )
 
 
-def _eq12() -> Check:
-    def compared(m: Mixture) -> tuple[float, float]:
-        largest, _ = m.leading()
-        square = float(m.gap @ m.gap)
-        left = 1 - m.sigma / (m.weight * (1 - m.weight) * square)
-        return left, float(m.gap @ np.linalg.matrix_power(m.operator, 3) @ m.gap) / (
-            largest**3 * square
-        )
-
-    tail = Tail(
-        trials.mean_separation_loss, bound_of(sketching.mean_separation_shortfall)
+def _mean_separation(m: Mixture) -> tuple[float, float]:
+    """Return both sides of (12) as n and d grow, over lambda_1^3 |mu_1 - mu_2|^2."""
+    values = np.linalg.eigvalsh(m.operator)
+    square = m.gap @ m.gap
+    lost = sketching.mean_separation_shortfall(
+        kappa=values.sum(),  # it only enters what vanishes in the limit
+        op_norm=values[-1],
+        trace=values.sum(),
+        trace3=np.sum(values**3),
+        hs_norm=np.sqrt(np.sum(values**2)),
+        n=1e60,
+        d=1e60,
+        tau=3.0,
+        sigma=m.sigma,
+        weight=m.weight,
+        mean_gap=square,
     )
+    unit = values[-1] ** 3 * square
+    image = m.gap @ np.linalg.matrix_power(m.operator, 3) @ m.gap
+    return 1 - lost.value / unit, image / unit
+
+
+def _above(m: Mixture, spread: float = 1.0) -> tuple[float, float]:
+    """Return both sides of (13) over lambda_1, with sigma times `spread`."""
+    largest, leading = m.leading()
+    right = m.gamma * float(leading @ m.means[0]) ** 2 + spread * m.sigma
+    return 1.0, right / largest
+
+
+def _below(m: Mixture) -> tuple[float, float]:
+    """Return both sides of (14) over lambda_1."""
+    square = float(m.means[0] @ m.means[0])
+    return m.gamma * square / m.leading()[0], 1.0
+
+
+def _of_mixtures(
+    data: Sequence[Mixture],
+    sides: Callable[[Mixture], tuple[float, float]] = _mean_separation,
+) -> Pairs:
+    return lines(map(sides, data), "kpotufe2020, Example 2")
+
+
+def eq12() -> Check:
+    bound = bound_of(sketching.mean_separation_shortfall)
+    tail = Tail(trials.mean_separation_loss, bound)
     laws = (four_atoms(), two_clusters(), two_clusters(0.5))
-    loose = (
-        two_atoms(0.9).setting(MANY),
-        two_clusters(0.7, centred=False).setting(MANY),
-    )
+    settings = tuple(law.setting(sizes) for law in laws for sizes in (MANY, FEW))
+    uncentred = (two_atoms(0.9), two_clusters(0.7, centred=False))
+    wrong = tuple(law.setting(MANY) for law in uncentred)
+    printed = Inequality(_of_mixtures)
     return Check(
-        printed=Form(_holds(compared, "(12)"), _uncentred_mixtures((0.9, 0.6), 0.7)),
-        corrected=Form(
-            tail, tuple(law.setting(sizes) for law in laws for sizes in (MANY, FEW))
-        ),
-        controls=(Control("not centred", tail, loose, "centred for uncentred"),),
+        printed=Form(printed, _uncentred_mixtures((0.9, 0.6), 0.7)),
+        corrected=Form(tail, settings),
+        controls=(Control("not centred", tail, wrong, "centred for uncentred"),),
     )
 
 
-def _eq13() -> Check:
-    def compared(m: Mixture, with_sigma: bool = True) -> tuple[float, float]:
-        largest, leading = m.leading()
-        right = m.gamma * float(leading @ m.means[0]) ** 2 + (
-            m.sigma if with_sigma else 0.0
-        )
-        return 1.0, right / largest
-
-    centred, holds = _centred_mixtures(), _holds(compared, "(13)")
-    without = _holds(functools.partial(compared, with_sigma=False), "(13)")
+def eq13() -> Check:
+    holds = Inequality(partial(_of_mixtures, sides=_above))
+    form = Form(holds, _centred_mixtures())
+    without = partial(_above, spread=0.0)
     return Check(
         printed=Form(holds, _uncentred_mixtures((0.1, 0.4), 0.3)),
-        corrected=Form(holds, centred),
+        corrected=form,
         controls=(
-            Control("without sigma", without, centred, "term left out"),
-            controls.part_of(0.95, holds, centred),
+            variant("without sigma", "term left out", form, sides=without),
+            controls.part_of(0.95, holds, form.settings),
         ),
     )
 
 
-def _eq14() -> Check:
-    def compared(m: Mixture) -> tuple[float, float]:
-        return m.gamma * float(m.means[0] @ m.means[0]) / m.leading()[0], 1.0
-
-    centred, holds = _centred_mixtures(), _holds(compared, "(14)")
+def eq14() -> Check:
+    holds = Inequality(partial(_of_mixtures, sides=_below))
+    form = Form(holds, _centred_mixtures())
     return Check(
         printed=Form(holds, _uncentred_mixtures((0.9, 0.6), 0.7)),
-        corrected=Form(holds, centred),
-        controls=(controls.part_of(0.95, holds, centred),),
+        corrected=form,
+        controls=(controls.part_of(0.95, holds, form.settings),),
     )

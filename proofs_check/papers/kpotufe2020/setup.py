@@ -1,17 +1,18 @@
-"""Where the statements of kpotufe2020 are tried: populations, values of tau, sizes that meet the hypotheses."""
+"""The settings of kpotufe2020: populations, values of tau, and sizes that meet the hypotheses."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxkern import rkhs
 from jaxkern.bounds import Bound
 from proofs_check import controls
-from proofs_check.claim import Control, Setting, Statement
+from proofs_check.claim import Check, Control, Form, Setting, Statement, Tail
 from proofs_check.papers import populations, shared
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import real
@@ -22,6 +23,27 @@ FUNCTIONS = 3
 Size = Callable[[Population, float], float]
 """A size as a function of the population and tau."""
 
+Errors = np.ndarray
+"""Relative errors, which an `Identity` returns."""
+
+Formula = Callable[..., Bound]
+"""A bound of `jaxkern.bounds`."""
+
+Matrix = np.ndarray
+
+Pairs = list[tuple[float, Bound]]
+"""What an `Inequality` compares."""
+
+Settings = tuple[Setting, ...]
+
+
+class Literal(NamedTuple):
+    """Objects of the library: functions of the RKHS, a kernel, and landmarks."""
+
+    f: Any
+    kernel: Any
+    landmarks: Any
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs(shared.Inputs):
@@ -29,7 +51,7 @@ class Inputs(shared.Inputs):
 
     @cached_property
     def populations(self) -> Sequence[Population]:
-        """The synthetic populations, or that of the user's data."""
+        """The synthetic populations, or the one of the user's data."""
         return populations.synthetic() if self.data is None else (self.data,)
 
     @property
@@ -39,7 +61,7 @@ class Inputs(shared.Inputs):
 
     @cached_property
     def centred(self) -> tuple[Population, ...]:
-        """Those with more than one value of the features, about their means: Sigma is the centred covariance."""
+        """The populations that are no single atom, about their means: Sigma is the centred covariance."""
         return tuple(_about_the_mean(p) for p in self.populations if p.rank > 1.01)
 
     @property
@@ -48,18 +70,18 @@ class Inputs(shared.Inputs):
         return (2.0, 3.0, 5.0) if self.full else (3.0,)
 
     @cached_property
-    def each(self) -> tuple[Setting, ...]:
-        """One setting for every population."""
-        return tuple(Setting(p.name, p.arrays) for p in self.populations)
+    def each(self) -> Settings:
+        """One setting for every population, whose data is the population itself."""
+        return tuple(Setting(p.name, p) for p in self.populations)
 
     @property
-    def varying(self) -> tuple[Setting, ...]:
-        """Those of them in which Sigma is not of rank one."""
-        return tuple(s for s in self.each if self.population_of(s).rank > 1.01)
+    def varying(self) -> Settings:
+        """The settings of `each` in which Sigma is not of rank one."""
+        return tuple(s for s in self.each if s.data.rank > 1.01)
 
     @cached_property
-    def literals(self) -> tuple[Setting, ...]:
-        """Settings with the library's objects: a kernel, landmarks, and a few functions of the RKHS."""
+    def literals(self) -> Settings:
+        """Settings with the library's objects for each population, a `Literal`."""
         return tuple(map(_literal, self.populations))
 
     def at(
@@ -70,43 +92,35 @@ class Inputs(shared.Inputs):
         rows: Size | int | None = None,
         populations: Sequence[Population] | None = None,
         **shapes: int,
-    ) -> tuple[Setting, ...]:
+    ) -> Settings:
         """Return one setting for every population and tau.
 
         n and d are numbers, or formulas of both; `rows` is the d of a trial that draws all rows.
         """
         settings = []
-        for population in populations or self.populations:
-            for tau in self.taus:
-                numbers = {"tau": float(tau), "d": 1.0, "n": 1.0}
-                label = f"{population.name}, tau={tau:g}"
-                static = dict(shapes)
-                if n is not None:
-                    numbers["n"] = float(
-                        math.ceil(n(population, tau) if callable(n) else n)
-                    )
-                    label += f", n={numbers['n']:.4g}"
-                size = d if rows is None else rows
-                if size is not None:
-                    numbers["d"] = float(
-                        size(population, tau) if callable(size) else size
-                    )
-                    label += f", d={numbers['d']:g}"
-                if rows is not None:
-                    static["rows"] = int(numbers["d"])
-                settings.append(Setting(label, population.arrays, numbers, static))
+        size = d if rows is None else rows
+        for p, tau in itertools.product(populations or self.populations, self.taus):
+            label = f"{p.name}, tau={tau:g}"
+            numbers = {"tau": tau, "d": 1.0, "n": 1.0}
+            static = dict(shapes)
+            if n is not None:
+                numbers["n"] = float(math.ceil(_evaluated(n, p, tau)))
+                label += f", n={numbers['n']:.4g}"
+            if size is not None:
+                numbers["d"] = float(_evaluated(size, p, tau))
+                label += f", d={numbers['d']:g}"
+            if rows is not None:
+                static["rows"] = int(numbers["d"])
+            settings.append(Setting(label, p.arrays, numbers, static))
         return tuple(settings)
 
     def population_of(self, setting: Setting) -> Population:
-        """Return the population of a setting."""
-        known = (
-            p for group in ("populations", "centred") for p in getattr(self, group)
-        )
+        """Return the population of a setting with its arrays."""
+        groups = ("populations", "centred")  # the centred ones only if they are needed
+        known = (p for group in groups for p in getattr(self, group))
         return next(p for p in known if p.arrays is setting.data)
 
-    def bound(
-        self, formula: Callable[..., Bound], **options: Any
-    ) -> Callable[[Setting], Bound]:
+    def bound(self, formula: Formula, **options: Any) -> Callable[[Setting], Bound]:
         """Return the bound of a setting: population quantities by name, n, d and tau from its numbers."""
         return shared.bound_of(formula, of=self.population_of, **options)
 
@@ -131,19 +145,22 @@ class Inputs(shared.Inputs):
         )
 
 
+def _evaluated(size: Size | float, population: Population, tau: float) -> float:
+    return size(population, tau) if callable(size) else size
+
+
 def _literal(population: Population) -> Setting:
     rng = np.random.default_rng(3)
-    count = min(LANDMARKS, 4 * len(population.points))
-    chosen = rng.choice(len(population.points), count, p=population.weights)
-    landmarks = population.points[chosen]
+    points = population.points
+    count = min(LANDMARKS, 4 * len(points))
+    landmarks = points[rng.choice(len(points), count, p=population.weights)]
     # Functions of the span of the landmarks and of points beside them.
     beside = landmarks + 0.1 * np.std(landmarks, axis=0)
+    centres = real(np.concatenate([landmarks, beside]))
     weights = real(rng.standard_normal((2 * count, FUNCTIONS)))
-    f = rkhs.Function(
-        population.kernel, real(np.concatenate([landmarks, beside])), weights
-    )
-    arrays = {"kernel": population.kernel, "landmarks": real(landmarks), "f": f}
-    return Setting(f"{population.name}, n={count}", arrays, {"d": 40.0}, {"rows": 40})
+    f = rkhs.Function(population.kernel, centres, weights)
+    data = Literal(f, population.kernel, real(landmarks))
+    return Setting(f"{population.name}, n={count}", data, {"d": 40.0}, {"rows": 40})
 
 
 def _about_the_mean(population: Population) -> Population:
@@ -153,6 +170,17 @@ def _about_the_mean(population: Population) -> Population:
     return dataclasses.replace(
         population, name=name, features=features, eigenvalues=eigenvalues
     )
+
+
+def tight(tail: Tail, settings: Settings, fails: float, *wrong: Control) -> Check:
+    """Return the check of a bound that holds; a share of it, `fails`, must not."""
+    smaller = controls.part_of(fails, tail, settings)
+    return Check(corrected=Form(tail, settings), controls=(*wrong, smaller))
+
+
+def named(formula: Formula, /, **numbers: Any) -> Bound:
+    """Return the bound of those numbers that a formula names."""
+    return formula(**{name: numbers[name] for name in shared.arguments_of(formula)})
 
 
 def lemma_n(p: Population, tau: float) -> float:

@@ -4,194 +4,165 @@ Two landmarks at one atom are two copies of it. So Kernel JL sees a sample by it
 their normalised sums over the copies of each atom, which are independent and standard normal again.
 """
 
-import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
+from jax import Array
 
 from jaxkern import features, rkhs
-from proofs_check.claim import Check, Control, Form, Identity, Setting
+from proofs_check.claim import Check, Form, Identity
+from proofs_check.controls import variant
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.setup import Inputs
+from proofs_check.papers.kpotufe2020.setup import (
+    Errors,
+    Inputs,
+    Matrix,
+)
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import op_norm, parametrized, real, rng_of
+from proofs_check.papers.shared import op_norm, real, rng_of
 
+_LANDMARKS = 40
 _ROWS = 5
 
 
-def _sample(
-    key: jax.Array, population: Population, n: int = 40
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return which atoms n landmarks are, and the shares of the atoms."""
-    index = rng_of(key).choice(len(population.weights), n, p=population.weights)
-    return index, np.bincount(index, minlength=len(population.weights)) / n
-
-
-def _errors(*pairs: tuple[object, np.ndarray]) -> np.ndarray:
-    return np.concatenate(
-        [
-            np.ravel(np.asarray(left) - right) / np.abs(right).max()
-            for left, right in pairs
-        ]
-    )
+def _sample(key: Array, population: Population) -> tuple[Matrix, Matrix]:
+    """Return which atoms the landmarks are, and the shares of the atoms."""
+    atoms = len(population.weights)
+    index = rng_of(key).choice(atoms, _LANDMARKS, p=population.weights)
+    return index, np.bincount(index, minlength=atoms) / _LANDMARKS
 
 
 @jax.jit
-def _images(
-    key: jax.Array, kernel: Any, points: jax.Array, landmarks: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _images(key: Array, kernel: Any, points: Array, landmarks: Array) -> list[Array]:
     phi = features.kernel_jl(key, kernel, landmarks, num_features=_ROWS)
-    return phi(points).T, phi.embed(rkhs.section(kernel, points)).T
+    return [phi(points).T, phi.embed(rkhs.section(kernel, points)).T]
 
 
-def _shortcut_literal(inputs: Inputs) -> Check:
-    @parametrized(Identity)
-    def holds(
-        key: jax.Array,
-        setting: Setting,
-        size: Callable[[np.ndarray], np.ndarray] = np.sqrt,
-    ) -> np.ndarray:
-        """The images of all atoms by the library's map, from the counts and the normalised sums of its Z."""
-        population, dtype = inputs.population_of(setting), real(0).dtype
-        index, w = _sample(key, population)
-        n, K = len(index), population.features @ population.features.T
-        points = population.points
-        images, embedded = _images(
-            key, population.kernel, real(points), real(points[index])
-        )
-        copies = np.eye(len(w))[index] / size(np.maximum(w * n, 1))
-        sums = trials.normals(key, _ROWS, n, dtype) @ copies
-        exact = sums @ (np.sqrt(w)[:, None] * K) @ (w[:, None] * K) / np.sqrt(_ROWS)
-        orthonormal = (copies.T @ copies, np.diag(np.sign(w)))
-        return _errors((images, exact), (embedded, exact), orthonormal)
-
-    return Check(
-        corrected=Form(holds(), inputs.each),
-        controls=(
-            Control(
-                "sums over counts",
-                holds(lambda counts: counts),
-                inputs.each,
-                "missing normalisation",
-            ),
-        ),
-    )
+def _counts(counts: Matrix) -> Matrix:
+    return counts
 
 
-@functools.partial(jax.jit, static_argnames=("exponent", "transposed"))
-def _operators(
-    key: jax.Array,
+def _literal_errors(
+    key: Array,
+    data: Population,
+    size: Callable[[Matrix], Matrix] = np.sqrt,
+) -> Errors:
+    """The images of all atoms by the library's map, from the counts and the normalised sums of its Z."""
+    index, w = _sample(key, data)
+    n = len(index)
+    K = data.features @ data.features.T
+    points = data.points
+    images = _images(key, data.kernel, real(points), real(points[index]))
+    copies = np.eye(len(w))[index] / size(np.maximum(w * n, 1))
+    sums = trials.normals(key, _ROWS, n, real(0).dtype) @ copies
+    exact = sums @ (np.sqrt(w)[:, None] * K) @ (w[:, None] * K) / np.sqrt(_ROWS)
+    errors = [trials.relative(image, exact) for image in images]
+    orthonormal = trials.relative(copies.T @ copies, np.diag(np.sign(w)))
+    return np.concatenate([*errors, orthonormal])
+
+
+def shortcut_literal(inputs: Inputs) -> Check:
+    form = Form(Identity(_literal_errors), inputs.each)
+    wrong = variant("sums over counts", "missing normalisation", form, size=_counts)
+    return Check(corrected=form, controls=(wrong,))
+
+
+@partial(jax.jit, static_argnames=("exponent", "transposed"))
+def _by_counts(
+    key: Array,
     arrays: op.Population,
-    shares: jax.Array,
+    shares: Array,
     *,
     exponent: float,
     transposed: bool,
-) -> tuple[list[jax.Array], list[jax.Array]]:
+) -> tuple[list[Array], list[Array]]:
     """Return operators of trials applied to all atoms, and three sizes."""
-    sketched = op.sketch(
-        key,
-        {**arrays, "features": arrays["features"].T} if transposed else arrays,
-        shares,
-        _ROWS,
+    rows = arrays["features"]
+    sketched = {**arrays, "features": rows.T} if transposed else arrays
+    cubed = op.cube(op.covariance(arrays, shares))
+    exact = op.exact_power(arrays, exponent)
+    operators = (
+        op.sketch(key, sketched, shares, _ROWS),
+        op.exact_sketch(key, arrays, _ROWS),
+        cubed,
+        exact,
     )
-    cubed, exact = (
-        op.cube(op.covariance(arrays, shares)),
-        op.exact_power(arrays, exponent),
-    )
-    operators = (sketched, op.exact_sketch(key, arrays, _ROWS), cubed, exact)
-    applied = [jax.vmap(each)(arrays["features"]) for each in operators]
-    difference = op.norm(
-        op.difference(cubed, exact), arrays, jax.random.fold_in(key, 1)
-    )
-    return applied, [
-        difference,
+    key_norm = jax.random.fold_in(key, 1)
+    sizes = [
+        op.norm(op.difference(cubed, exact), arrays, key_norm),
         op.hilbert_schmidt(arrays, shares - arrays["weights"]),
         op.trace_cube(arrays, shares),
     ]
+    return [jax.vmap(apply)(rows) for apply in operators], sizes
 
 
-def _shortcut_counts(inputs: Inputs) -> Check:
-    @parametrized(Identity)
-    def holds(
-        key: jax.Array,
-        setting: Setting,
-        exponent: float = 3.0,
-        *,
-        transposed: bool = False,
-    ) -> np.ndarray:
-        """What trials do with shares and normal numbers, against landmarks one by one and dense matrices.
+def _one_by_one(
+    key: Array, data: Population, index: Matrix, w: Matrix
+) -> tuple[list[Matrix], list[float]]:
+    """Return the same by landmarks one by one and dense matrices.
 
-        Each landmark has an equal part of the normal number of its atom. Operators are applied to all atoms at once.
-        """
-        population = inputs.population_of(setting)
-        arrays, rows = population.arrays, population.features
-        index, w = _sample(key, population)
-        n, shares = len(index), real(w)
-        applied, sizes = _operators(
-            key, arrays, shares, exponent=exponent, transposed=transposed
-        )
-        Z = trials.normals(key, _ROWS, len(w), shares.dtype)
-        listed = Z[:, index] / np.sqrt(n * w[index])
-        images = (
-            listed
-            @ (rows @ rows.T)[np.ix_(index, index)]
-            @ (rows[index] @ rows.T)
-            / (n * np.sqrt(n * _ROWS))
-        )
-        directions = (
-            Z[:, : rows.shape[1]]
-            * population.eigenvalues**1.5
-            @ rows.T
-            / np.sqrt(_ROWS)
-        )
-        sample, sigma = (
-            rows.T @ (weights[:, None] * rows) for weights in (w, population.weights)
-        )
-        cubes = [np.linalg.matrix_power(C, 3) for C in (sample, sigma)]
-        literal = [
-            images.T @ images,
-            directions.T @ directions,
-            *(rows @ cube @ rows.T for cube in cubes),
-        ]
-        numbers = [
-            op_norm(cubes[0] - cubes[1]),
-            np.linalg.norm(sample - sigma),
-            np.trace(cubes[0]),
-        ]
-        return _errors(
-            *(
-                (np.asarray(left, float) @ rows.T, right)
-                for left, right in zip(applied, literal, strict=True)
-            ),
-            *(
-                (left, np.asarray(right))
-                for left, right in zip(sizes, numbers, strict=True)
-                if right > 1e-9
-            ),
-        )
+    Each landmark has an equal part of the normal number of its atom.
+    """
+    rows = data.features
+    n = len(index)
+    Z = trials.normals(key, _ROWS, len(w), real(w).dtype)
+    copies = Z[:, index] / np.sqrt(n * w[index])
+    K = rows @ rows.T
+    images = copies @ K[np.ix_(index, index)] @ K[index] / (n * np.sqrt(n * _ROWS))
+    scaled = Z[:, : rows.shape[1]] * data.eigenvalues**1.5
+    directions = scaled @ rows.T / np.sqrt(_ROWS)
+    sample = rows.T @ (w[:, None] * rows)
+    sigma = rows.T @ (data.weights[:, None] * rows)
+    cubed = np.linalg.matrix_power(sample, 3)
+    exact = np.linalg.matrix_power(sigma, 3)
+    products = [images.T @ images, directions.T @ directions]
+    products += [rows @ cubed @ rows.T, rows @ exact @ rows.T]
+    deviation = float(np.linalg.norm(sample - sigma))
+    return products, [op_norm(cubed - exact), deviation, float(np.trace(cubed))]
 
-    square = tuple(
-        s
-        for s in inputs.varying
-        if len(set(inputs.population_of(s).features.shape)) == 1
+
+def _counts_errors(
+    key: Array, data: Population, exponent: float = 3.0, transposed: bool = False
+) -> Errors:
+    """What trials do with shares and normal numbers; operators are applied to all atoms at once."""
+    index, w = _sample(key, data)
+    applied, sizes = _by_counts(
+        key, data.arrays, real(w), exponent=exponent, transposed=transposed
     )
-    return Check(
-        corrected=Form(holds(), inputs.each),
-        controls=(
-            Control(
-                "L' for L in K = L L'",
-                holds(transposed=True),
-                square[-1:],
-                "transpose for adjoint",
-            ),
-            Control(
-                "Sigma^3.003 in place of Sigma^3",
-                holds(3.003),
-                inputs.varying,
-                "wrong power",
-            ),
-        ),
+    products, numbers = _one_by_one(key, data, index, w)
+    errors = []
+    for left, right in zip(applied, products, strict=True):
+        errors.append(trials.relative(np.asarray(left, float) @ data.features.T, right))
+    for left, number in zip(sizes, numbers, strict=True):
+        if number > 1e-9:
+            errors.append(trials.relative(left, number))
+    return np.concatenate(errors)
+
+
+def _is_square(population: Population) -> bool:
+    rows, columns = population.features.shape
+    return rows == columns
+
+
+def shortcut_counts(inputs: Inputs) -> Check:
+    form = Form(Identity(_counts_errors), inputs.each)
+    square = [s for s in inputs.varying if _is_square(s.data)]
+    transposed = variant(
+        "L' for L in K = L L'",
+        "transpose for adjoint",
+        form,
+        square[-1:],
+        transposed=True,
     )
+    power = variant(
+        "Sigma^3.003 in place of Sigma^3",
+        "wrong power",
+        form,
+        inputs.varying,
+        exponent=3.003,
+    )
+    return Check(corrected=form, controls=(transposed, power))

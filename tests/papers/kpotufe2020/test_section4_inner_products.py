@@ -4,7 +4,7 @@ import jax
 import pytest
 
 from proofs_check.claim import Setting
-from proofs_check.papers.kpotufe2020 import laws, section4_inner_products
+from proofs_check.papers.kpotufe2020 import section4_inner_products, two_groups
 
 
 @pytest.mark.parametrize(
@@ -24,14 +24,27 @@ def test_bounds_that_are_one_per_cent_smaller_fail_at_every_extreme_setting(
 
 
 def test_the_bounds_of_6_in_both_norms_are_one_number_in_one_coordinate(x64):
-    class OnALine:
-        each = (Setting("line"),)
+    law = two_groups.two_groups("line", [[1.0], [-1.0]], [0.2, 0.8], [0, 1])
 
-        def population_of(self, setting):
-            return laws.two_groups("line", [[1.0], [-1.0]], [0.2, 0.8], [0, 1])
+    class OnALine:
+        each = (Setting("line", law),)
 
     form = section4_inner_products.eq6(OnALine()).printed
-    pairs = form.statement.sides(jax.random.key(0), form.settings[0])[3::5]
+    pairs = form.statement.sides(jax.random.key(0), law)[3::5]
     assert pairs and max(left for left, _ in pairs) > 0.01
     for left, right in pairs:
         assert left == pytest.approx(right.value, rel=1e-9)
+
+
+def test_the_proof_for_every_constant_is_about_the_bound_of_theorem_1():
+    flint = pytest.importorskip("flint")
+    from proofs_check.engine.enclosures import ball, bound, precision
+    from proofs_check.papers.kpotufe2020 import enclosures
+
+    formula = section4_inner_products.printed_for_orthogonal_atoms
+    with precision(128):
+        for constant in (2**-10, 0.5, 3, 10**6):  # few bits: n is exactly the least one
+            C = ball(constant)
+            right = bound(formula, p=1, tau=9 * C * C + 12, C=C)
+            gap = abs(1 + right.value - enclosures.threshold(C))
+            assert right.valid and gap < flint.arb("1e-20")

@@ -8,12 +8,14 @@ import dataclasses
 from functools import cached_property
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from proofs_check.claim import Setting
 from proofs_check.papers.populations import Population, diagonal
+from proofs_check.papers.shared import real
+
+Pair = tuple[np.ndarray, np.ndarray]
 
 MANY = {"n": 1e9, "d": 1e6}
 FEW = {"n": 1e3, "d": 64.0}
@@ -24,8 +26,8 @@ class Mixture:
     """Two laws in R^q by their weights, means and covariances, and what Example 2 takes from them."""
 
     weight: float
-    means: tuple[np.ndarray, np.ndarray]
-    covariances: tuple[np.ndarray, np.ndarray]
+    means: Pair
+    covariances: Pair
 
     @property
     def gamma(self) -> float:
@@ -40,10 +42,8 @@ class Mixture:
     @property
     def operator(self) -> np.ndarray:
         """Sigma, not centred."""
-        first, second = (
-            C + np.outer(m, m)
-            for C, m in zip(self.covariances, self.means, strict=True)
-        )
+        first = self.covariances[0] + np.outer(self.means[0], self.means[0])
+        second = self.covariances[1] + np.outer(self.means[1], self.means[1])
         return self.weight * first + (1 - self.weight) * second
 
     @property
@@ -66,17 +66,17 @@ class TwoGroups(Population):
     @cached_property
     def mixture(self) -> Mixture:
         """The groups as the two laws of a mixture."""
-        means, covariances = [], []
-        for label in (0, 1):
-            features, weights = (
-                self.features[self.labels == label],
-                self.weights[self.labels == label],
-            )
-            means.append(np.average(features, axis=0, weights=weights))
-            rows = features - means[-1]
-            covariances.append(rows.T @ ((weights / weights.sum())[:, None] * rows))
         weight = float(self.weights[self.labels == 0].sum())
-        return Mixture(weight, (means[0], means[1]), (covariances[0], covariances[1]))
+        means, covariances = zip(self._moments(0), self._moments(1), strict=True)
+        return Mixture(weight, means, covariances)
+
+    def _moments(self, label: int) -> Pair:
+        """Return the mean and the covariance of a group."""
+        chosen = self.labels == label
+        weights = self.weights[chosen]
+        mean = np.average(self.features[chosen], axis=0, weights=weights)
+        rows = self.features[chosen] - mean
+        return mean, rows.T @ ((weights / weights.sum())[:, None] * rows)
 
     def epsilon(self, k: int) -> float:
         """Return the smallest epsilon with which every atom meets Assumption 1 for this k."""
@@ -88,32 +88,28 @@ class TwoGroups(Population):
     ) -> Setting:
         """Return a setting with what the trials and the bounds of Section 5 need."""
         first, second = np.triu_indices(len(self.weights), 1)
-        dtype = jax.dtypes.canonicalize_dtype(float)
+        mixture = self.mixture
         arrays = {
             **self.arrays,
-            "pairs": jnp.asarray(self.features[first] - self.features[second], dtype),
+            "pairs": real(self.features[first] - self.features[second]),
             "within": jnp.asarray(self.labels[first] == self.labels[second]),
-            "gap": jnp.asarray(self.mixture.gap, dtype),
+            "gap": real(mixture.gap),
         }
         exact = {
             **numbers,
             "tau": tau,
             "eigenvalue": float(self.eigenvalues[k - 1]),
             "epsilon": self.epsilon(k),
-            "sigma": self.mixture.sigma,
-            "weight": self.mixture.weight,
-            "mean_gap": float(np.sum(self.mixture.gap**2)),
-            **{
-                name: getattr(self, name)
-                for name in ("kappa", "op_norm", "trace", "trace3", "hs_norm")
-            },
+            "sigma": mixture.sigma,
+            "weight": mixture.weight,
+            "mean_gap": float(np.sum(mixture.gap**2)),
+            **self.quantities,
             "num_points": 1000.0,
             "eta": 1e-12,  # every atom meets Assumption 1, so that any eta > 0 will do
             "num_pairs": float(len(first)),
         }
-        label = f"{self.name}, k={k}, tau={tau:g}, " + ", ".join(
-            f"{key}={v:g}" for key, v in numbers.items()
-        )
+        sizes = ", ".join(f"{name}={value:g}" for name, value in numbers.items())
+        label = f"{self.name}, k={k}, tau={tau:g}, {sizes}"
         return Setting(label, arrays, exact)
 
 
@@ -121,20 +117,28 @@ def two_groups(
     name: str, rows: Any, weights: Any, labels: Any, *, centred: bool = True
 ) -> TwoGroups:
     """Return the law of feature rows (p, r) with these probabilities, in coordinates in which Sigma is diagonal."""
-    rows, weights = np.asarray(rows, float), np.asarray(weights, float)
+    rows = np.asarray(rows, float)
+    weights = np.asarray(weights, float)
     if centred:
         rows = rows - weights @ rows
-    kernel = None  # the atoms are given by their features; no trial asks for the kernel
+    features, eigenvalues = diagonal(rows, weights)
     return TwoGroups(
-        name, kernel, rows, weights, *diagonal(rows, weights), labels=np.asarray(labels)
+        name=name,
+        kernel=None,  # the atoms are known by their features; no trial uses the kernel
+        points=rows,
+        weights=weights,
+        features=features,
+        eigenvalues=eigenvalues,
+        labels=np.asarray(labels),
     )
 
 
 def four_atoms(b: float = 0.5, labels: tuple[int, ...] = (0, 0, 1, 1)) -> TwoGroups:
     """Return the linear kernel on (+-1, +-b), equally likely: centred, Sigma = diag(1, b^2)."""
-    rows = np.array(
-        [[1, b, 0, 0], [1, -b, 0, 0], [-1, b, 0, 0], [-1, -b, 0, 0]]
-    )  # 0 for the shape of the others
+    # The zeros give the shape of the other laws.
+    rows = np.zeros((4, 4))
+    rows[:, 0] = [1, 1, -1, -1]
+    rows[:, 1] = [b, -b, b, -b]
     return two_groups(f"four atoms, b={b:g}", rows, np.full(4, 0.25), labels)
 
 
