@@ -10,18 +10,17 @@ import pytest
 from jaxkern import measures
 from jaxkern.bounds import concentration
 from proofs_check import register
-from proofs_check.claim import Setting
 from proofs_check.engine import draws, run
 from proofs_check.papers import populations
 from proofs_check.papers.amini2021 import (
-    example5,
-    laws,
-    section2_1,
+    expectations,
     section2_2,
     section3_1,
     section3_3,
+    section3_3_examples,
     setup,
 )
+from proofs_check.papers.shared import part_of
 
 TINY = dataclasses.replace(draws.QUICK, max_trials=128, max_control=128, max_draws=1000)
 
@@ -62,7 +61,7 @@ def test_the_limit_for_means_of_rank_one_has_the_law_that_is_computed(rng):
     limits = np.linalg.norm(y, axis=1) + np.abs(y @ b)
     M = np.outer(b, y[0])
     assert np.linalg.norm(M + M.T, 2) == pytest.approx(limits[0])
-    chance, share = math.exp(section2_2.log_below(n, level)), np.mean(limits < level)
+    chance, share = math.exp(section2_2.log_below(level, n)), np.mean(limits < level)
     assert abs(chance - share) <= 6 * math.sqrt(chance * (1 - chance) / 200_000)
 
 
@@ -104,28 +103,12 @@ def test_theorem_2_is_tried_with_the_constant_and_the_probabilities_that_it_name
         )
 
 
-def test_the_mean_of_a_norm_is_that_of_a_chi_variable_and_of_simulation(rng):
-    """200,000 draws, 6 standard errors: false alarms below 1e-8."""
-    assert section2_1.mean_norm(5, 3.0, 0.0) == pytest.approx(
-        math.sqrt(3) * laws.mean_chi(5), rel=1e-12
-    )
-    norms = np.linalg.norm(
-        rng.standard_normal((200_000, 3)) * 0.7 + [2.0, 0.0, 0.0], axis=1
-    )
-    assert abs(
-        norms.mean() - section2_1.mean_norm(3, 0.49, 2.0)
-    ) < 6 * norms.std() / math.sqrt(len(norms))
-
-
 def test_the_spheres_have_the_moments_that_quadrature_over_the_angle_gives(x64):
-    spheres = example5.Spheres.of((1.0, 5.0), 50)
-    mean, variance, x = example5.moments(
-        Setting("", numbers={"r": 1.0, "q": 5.0}, shapes={"d": 50})
-    )
-    assert spheres.products[0, 1] == pytest.approx(x) and spheres.variances[
-        0, 1
-    ] == pytest.approx(variance, rel=1e-8)
-    psi = np.array([[laws.psi(v, 50) for v in row] for row in spheres.products])
+    spheres = section3_3_examples.Spheres.of((1.0, 5.0), 50)
+    mean, variance, x = section3_3_examples.moments(1.0, 5.0, 50)
+    assert spheres.products[0, 1] == pytest.approx(x)
+    assert spheres.variances[0, 1] == pytest.approx(variance, rel=1e-8)
+    psi = np.array([[expectations.psi(v, 50) for v in row] for row in spheres.products])
     means = np.outer(spheres.heights, spheres.heights) * psi
     assert means[0, 1] == pytest.approx(mean, rel=1e-10)
     shares = jnp.full(2, 0.5)
@@ -171,13 +154,12 @@ def test_a_mean_kernel_with_a_wrong_diagonal_is_noticed(claims, monkeypatch):
     ],
 )
 def test_a_bound_that_is_sharp_may_not_be_a_twentieth_smaller(
-    claims, monkeypatch, name, chosen
+    monkeypatch, name, chosen
 ):
     true = getattr(concentration, name)
-    monkeypatch.setattr(
-        concentration, name, lambda **arguments: laws.rescaled(true(**arguments), 0.95)
-    )
-    (result,) = run.run([corrected_only(claims[chosen])], profile=TINY, seed=0)
+    monkeypatch.setattr(concentration, name, part_of(0.95, true))
+    (claim,) = register.claims(only=[chosen])
+    (result,) = run.run([corrected_only(claim)], profile=TINY, seed=0)
     assert result.corrected.status == "refuted"
 
 
@@ -221,8 +203,6 @@ def test_no_claim_fails_on_rows_of_a_user(x64):
 
 
 def test_a_setting_of_ones_own_may_be_added(claims):
-    sides = claims["amini2021:ex1-lipschitz"].printed.statement.sides(
-        Setting("mine", numbers={"tau": 0.9})
-    )
+    sides = claims["amini2021:ex1-lipschitz"].printed.statement.sides(0.9)
     assert max(left for left, _ in sides) == pytest.approx(math.exp(-0.5), rel=1e-6)
     assert sides[0][1].value == pytest.approx(math.sqrt(2) / math.e)
