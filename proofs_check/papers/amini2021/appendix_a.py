@@ -1,6 +1,7 @@
 """amini2021, Appendix A.3: the Hanson-Wright inequality and the steps of its proof; Theorem B."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -20,18 +21,21 @@ from proofs_check.claim import (
 )
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.setup import (
+    AS_PRINTED,
     KAPPA,
     PROVED,
     Inputs,
     Pairs,
+    check_of,
+    exceeds,
     form_shape,
     inner_products,
     log_of,
     with_form,
     with_numbers,
+    wrong,
 )
 from proofs_check.papers.shared import (
-    Exceeds,
     Grids,
     bound_of,
     lines,
@@ -79,12 +83,8 @@ def trace_errors(key: jax.Array, symmetric: bool = True) -> np.ndarray:
 
 
 def eq42(grids: Grids) -> Check:
-    settings = grids["printed"]
-    wrong = Identity(partial(trace_errors, symmetric=False))
-    return Check(
-        printed=Form(Identity(trace_errors), settings),
-        controls=(Control("R = M A", wrong, settings, "transpose for adjoint"),),
-    )
+    not_symmetric = wrong("R = M A", "transpose for adjoint", symmetric=False)
+    return check_of(Identity, trace_errors, grids, not_symmetric)
 
 
 def _form_shape(setting: Setting) -> Bound:
@@ -161,12 +161,12 @@ def log_mgf(constant: float = 2.0) -> Pairs:
 
 
 def thm6_mgf(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    smaller = Inequality(partial(log_mgf, constant=0.5))
-    return Check(
-        printed=Form(Inequality(printed_log_mgf), grids["printed"]),
-        corrected=Form(Inequality(log_mgf), settings),
-        controls=(Control("1/2 for 2", smaller, settings, "wrong factor"),),
+    return check_of(
+        Inequality,
+        log_mgf,
+        grids,
+        wrong("1/2 for 2", "wrong factor", constant=0.5),
+        printed_function=printed_log_mgf,
     )
 
 
@@ -183,16 +183,13 @@ def split_tails(m: float, s: float, multiple: float = 3.0) -> tuple[float, float
 
 
 def thm6_split() -> Check:
-    settings = tuple(
-        Setting(f"three values, m={m:g}", None, {"m": m, "s": (m**2 - 1) / 0.9})
-        for m in (1.5, 2.0, 4.0)
-    )
-    between = Exact(partial(split_tails, multiple=2.5))
-    return Check(
-        printed=Form(Exact(partial(split_tails, multiple=2.0)), settings),
-        corrected=Form(Exact(split_tails), settings),
-        controls=(Control("2.5 for 3", between, settings, "wrong factor"),),
-    )
+    settings = []
+    for m in (1.5, 2.0, 4.0):
+        numbers = {"m": m, "s": (m**2 - 1) / 0.9}
+        settings.append(Setting(f"three values, m={m:g}", None, numbers))
+    both = {"both": tuple(settings)}
+    between = wrong("2.5 for 3", "wrong factor", multiple=2.5)
+    return check_of(Exact, split_tails, both, between, printed={"multiple": 2.0})
 
 
 V_SQUARED = 8 * (math.log(2) - 0.5)
@@ -214,24 +211,15 @@ def exponential_tail(value: float) -> float:
     return math.log(math.exp(-1 - value) + max(0.0, -math.expm1(value - 1)))
 
 
-def cubed_probability(t: float) -> tuple[float, float]:
-    """The same tail against three times the exponent."""
-    exponent = math.log(2) - float(exponential_bound(t=t).log_failure)
-    return exponential_tail(t), math.log(2) - 3 * exponent
+def thrice_exponent(*, t: float) -> Bound:
+    """Return the bound with three times its exponent."""
+    right = exponential_bound(t=t)
+    exponent = math.log(2) - right.log_failure
+    return replace(right, exponent=3 * exponent - math.log(2))
 
 
 def lem5(grids: Grids) -> Check:
-    settings = grids["both"]
-    printed = partial(exponential_bound, as_printed=True)
-    return Check(
-        printed=Form(Exact(Exceeds(exponential_tail, printed)), settings),
-        corrected=Form(Exact(Exceeds(exponential_tail, exponential_bound)), settings),
-        controls=(
-            Control(
-                "three times the exponent",
-                Exact(cubed_probability),
-                settings,
-                "wrong factor",
-            ),
-        ),
-    )
+    name = "three times the exponent"
+    cubed = wrong(name, "wrong factor", thrice_exponent)
+    statement = exceeds(exponential_tail)
+    return check_of(statement, exponential_bound, grids, cubed, printed=AS_PRINTED)

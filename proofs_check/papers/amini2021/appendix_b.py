@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from functools import partial
 
 import jax
 import numpy as np
@@ -24,7 +23,14 @@ from proofs_check.papers.amini2021.expectations import (
     radial_mean,
     still_kernel,
 )
-from proofs_check.papers.amini2021.setup import NOISE, TAU, Pairs, rescaled
+from proofs_check.papers.amini2021.setup import (
+    NOISE,
+    TAU,
+    Pairs,
+    check_of,
+    rescaled,
+    wrong,
+)
 from proofs_check.papers.shared import Grids, rng_of
 
 
@@ -54,15 +60,10 @@ def eigenvector_errors(
 
 
 def b1(grids: Grids) -> Check:
-    settings = grids["both"]
+    larger = wrong("0.6 for 1/2", "wrong factor", half=0.6)
     # As printed the tildes are missing: |u| = 1 and |v| = 5.
-    without_tildes = Identity(partial(eigenvector_errors, length=5.0))
-    larger = Identity(partial(eigenvector_errors, half=0.6))
-    return Check(
-        printed=Form(without_tildes, settings),
-        corrected=Form(Identity(eigenvector_errors), settings),
-        controls=(Control("0.6 for 1/2", larger, settings, "wrong factor"),),
-    )
+    printed = {"length": 5.0}
+    return check_of(Identity, eigenvector_errors, grids, larger, printed=printed)
 
 
 def _angle(name: str, factor: float, reused: float = 0.0) -> tuple[Setting, ...]:
@@ -120,12 +121,8 @@ def largest_gaps(d: int, constant: float = 1.0) -> Pairs:
 
 
 def b3(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    smaller = Inequality(partial(largest_gaps, constant=0.9))
-    return Check(
-        corrected=Form(Inequality(largest_gaps), settings),
-        controls=(Control("nine tenths of C", smaller, settings, "wrong factor"),),
-    )
+    smaller = wrong("nine tenths of C", "wrong factor", constant=0.9)
+    return check_of(Inequality, largest_gaps, grids, smaller)
 
 
 def gaussian_mean_error(
@@ -138,13 +135,6 @@ def gaussian_mean_error(
 
 
 def lem7(grids: Grids) -> Check:
-    settings = grids["printed"]
-    squared = Identity(partial(gaussian_mean_error, power=2))
-    root = Identity(partial(gaussian_mean_error, square=1))
-    return Check(
-        printed=Form(Identity(gaussian_mean_error), settings),
-        controls=(
-            Control("s^-2 for s^-1", squared, settings, "wrong power"),
-            Control("1 + t for 1 + t^2", root, settings, "swapped constants"),
-        ),
-    )
+    squared = wrong("s^-2 for s^-1", "wrong power", power=2)
+    root = wrong("1 + t for 1 + t^2", "swapped constants", square=1)
+    return check_of(Identity, gaussian_mean_error, grids, squared, root)

@@ -5,7 +5,9 @@ from functools import partial
 import numpy as np
 
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
-from proofs_check.papers.amini2021.setup import Pairs
+from proofs_check.papers.amini2021.setup import (
+    Pairs,
+)
 from proofs_check.papers.shared import lines, op_norm
 
 DIRECTION = np.array([0.6, 0.8, 0.0])

@@ -27,16 +27,20 @@ from proofs_check.claim import (
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.expectations import mean_norm
 from proofs_check.papers.amini2021.setup import (
+    AS_PRINTED,
     Inputs,
     Pairs,
     around,
+    check_of,
+    exceeds,
     log_of,
     per_point,
     rescaled,
     with_numbers,
+    wrong,
 )
 from proofs_check.papers.amini2021.ten_points import UNIT, bound_under_33, sum_errors
-from proofs_check.papers.shared import Exceeds, Grids, lines, part_of, real, rng_of
+from proofs_check.papers.shared import Grids, lines, part_of, real, rng_of
 
 
 def joint_quotients(
@@ -147,12 +151,12 @@ def slopes_to_ramp(slope: float, constant: float = 1 / math.sqrt(2 * math.pi)) -
 
 
 def def2b(grids: Grids) -> Check:
-    smaller = Inequality(partial(slopes_to_ramp, constant=0.39))
-    ramps = grids["corrected"]
-    return Check(
-        printed=Form(Inequality(slopes_to_two_intervals), grids["printed"]),
-        corrected=Form(Inequality(slopes_to_ramp), ramps),
-        controls=(Control("0.39 for 1 / sqrt(2 pi)", smaller, ramps, "wrong factor"),),
+    return check_of(
+        Inequality,
+        slopes_to_ramp,
+        grids,
+        wrong("0.39 for 1 / sqrt(2 pi)", "wrong factor", constant=0.39),
+        printed_function=slopes_to_two_intervals,
     )
 
 
@@ -311,16 +315,9 @@ def variances_lc(
 
 
 def variance_lc(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    smaller = Inequality(partial(variances_lc, factor=0.98))
-    one_less = Inequality(partial(variances_lc, count=lambda n: n))
-    return Check(
-        corrected=Form(Inequality(variances_lc), settings),
-        controls=(
-            Control("0.98 of it", smaller, settings, "wrong factor"),
-            Control("n for n + 1", one_less, settings, "n for n - 1"),
-        ),
-    )
+    smaller = wrong("0.98 of it", "wrong factor", factor=0.98)
+    one_less = wrong("n for n + 1", "n for n - 1", count=lambda n: n)
+    return check_of(Inequality, variances_lc, grids, smaller, one_less)
 
 
 def concentrated_normal(
@@ -347,18 +344,9 @@ def sum_of_normals_tail(value: float, n: int) -> float:
 
 
 def thm1_33(grids: Grids) -> Check:
-    settings = grids["both"]
-    printed = partial(concentrated_normal, as_printed=True)
-    still = Exact(
-        Exceeds(sum_of_normals_tail, partial(concentrated_normal, mean=False))
-    )
-    return Check(
-        printed=Form(Exact(Exceeds(sum_of_normals_tail, printed)), settings),
-        corrected=Form(
-            Exact(Exceeds(sum_of_normals_tail, concentrated_normal)), settings
-        ),
-        controls=(Control("without the mean", still, settings, "term left out"),),
-    )
+    still = wrong("without the mean", "term left out", mean=False)
+    statement = exceeds(sum_of_normals_tail)
+    return check_of(statement, concentrated_normal, grids, still, printed=AS_PRINTED)
 
 
 def lowest_norm(*, n: float) -> Bound:
@@ -374,12 +362,8 @@ def clipped_below(value: float, n: int, p: float = 0.5) -> float:
 
 
 def prop1(grids: Grids) -> Check:
-    settings = grids["printed"]
-    larger = Exact(Exceeds(clipped_below, part_of(4.0, lowest_norm)))
-    return Check(
-        printed=Form(Exact(Exceeds(clipped_below, lowest_norm)), settings),
-        controls=(Control("n / 2 for n / 8", larger, settings, "wrong factor"),),
-    )
+    larger = wrong("n / 2 for n / 8", "wrong factor", part_of(4.0, lowest_norm))
+    return check_of(exceeds(clipped_below), lowest_norm, grids, larger)
 
 
 def any_share(n: int, p: float, power: float = 1.0) -> tuple[float, float]:
@@ -388,12 +372,9 @@ def any_share(n: int, p: float, power: float = 1.0) -> tuple[float, float]:
 
 
 def prop1_any(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    wrong = Exact(partial(any_share, power=0.0))
-    return Check(
-        corrected=Form(Exact(any_share), settings),
-        controls=(Control("1 for p", wrong, settings[:1], "wrong power"),),
-    )
+    first = grids["corrected"][:1]
+    larger = wrong("1 for p", "wrong power", settings=first, power=0.0)
+    return check_of(Exact, any_share, grids, larger)
 
 
 def rate_points(grids: Grids) -> Check:
@@ -418,23 +399,13 @@ def mean_square(n: int, as_printed: bool = False, factor: float = 1.0) -> Pairs:
 
 def eq6(grids: Grids) -> Check:
     settings = grids["corrected"]
-    without_log = Inequality(partial(mean_square, factor=0.5 / (1 + math.log(2))))
-    half = Inequality(partial(mean_square, factor=0.5))
-    return Check(
-        printed=Form(
-            Inequality(partial(mean_square, as_printed=True)), grids["printed"]
-        ),
-        corrected=Form(Inequality(mean_square), settings),
-        controls=(
-            Control(
-                "1 / c for 2 (1 + ln 2) / c",
-                without_log,
-                settings[::2],
-                "wrong factor",
-            ),
-            Control("1 for 1 + 1 / n", half, settings[:1], "n for n - 1"),
-        ),
-    )
+    name = "1 / c for 2 (1 + ln 2) / c"
+    share = 0.5 / (1 + math.log(2))
+    without_log = wrong(name, "wrong factor", settings=settings[::2], factor=share)
+    name = "1 for 1 + 1 / n"
+    half = wrong(name, "n for n - 1", settings=settings[:1], factor=0.5)
+    controls = (without_log, half)
+    return check_of(Inequality, mean_square, grids, *controls, printed=AS_PRINTED)
 
 
 def distance_variance_printed(d: int, constant: float = 100.0) -> Pairs:
@@ -454,12 +425,11 @@ def distance_variance(d: int, offset: float, factor: float = 1.0) -> Pairs:
 
 
 def eq7(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    smaller = Inequality(partial(distance_variance, factor=0.9))
-    return Check(
-        printed=Form(Inequality(distance_variance_printed), grids["printed"]),
-        corrected=Form(Inequality(distance_variance), settings),
-        controls=(
-            Control("nine tenths of it", smaller, settings[-1:], "wrong factor"),
-        ),
+    last = grids["corrected"][-1:]
+    return check_of(
+        Inequality,
+        distance_variance,
+        grids,
+        wrong("nine tenths of it", "wrong factor", settings=last, factor=0.9),
+        printed_function=distance_variance_printed,
     )

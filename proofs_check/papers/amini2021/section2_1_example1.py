@@ -29,7 +29,9 @@ from proofs_check.papers.amini2021.setup import (
     Pairs,
     around,
     at_least,
+    check_of,
     rescaled,
+    wrong,
 )
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import Grids, always, bound_of, lines, real, rng_of
@@ -64,24 +66,15 @@ def gamma_for_tau(*, lengthscale: float) -> Bound:
 
 
 def ex1_lipschitz(grids: Grids) -> Check:
-    settings = grids["both"]
-    printed = partial(TRUE_SLOPE, as_printed=True)
-    smaller = Inequality(partial(gaussian_slopes, formula=rounded_slope))
-    swapped = Inequality(partial(gaussian_slopes, formula=gamma_for_tau))
-    rough = Inequality(partial(gaussian_slopes, dtype=np.float16))
-    return Check(
-        printed=Form(Inequality(partial(gaussian_slopes, formula=printed)), settings),
-        corrected=Form(Inequality(gaussian_slopes), settings),
-        controls=(
-            Control("0.6 for exp(-1/2)", smaller, settings, "wrong factor"),
-            Control(
-                "tau taken for gamma in exp(-gamma r^2)",
-                swapped,
-                settings,
-                "swapped constants",
-            ),
-            Control("the kernel in float16", rough, settings, "low precision"),
-        ),
+    name = "tau taken for gamma in exp(-gamma r^2)"
+    return check_of(
+        Inequality,
+        gaussian_slopes,
+        grids,
+        wrong("0.6 for exp(-1/2)", "wrong factor", formula=rounded_slope),
+        wrong(name, "swapped constants", formula=gamma_for_tau),
+        wrong("the kernel in float16", "low precision", dtype=np.float16),
+        printed={"formula": partial(TRUE_SLOPE, as_printed=True)},
     )
 
 
@@ -133,22 +126,17 @@ def printed_mean_error(data: Any) -> np.ndarray:
 def eq9(inputs: Inputs) -> Check:
     settings = _means_and_noise(inputs.data)
     equal = tuple(s for s in settings if np.ptp(s.data["noise"]) == 0)
-    halved = Identity(partial(mean_kernel_error, factor=0.5**0.5))
-    squared = Identity(partial(mean_kernel_error, power=2))
-    return Check(
-        printed=Form(Identity(printed_mean_error), equal),
-        corrected=Form(Identity(mean_kernel_error), settings),
-        controls=(
-            Control(
-                "the noise of one of the two points", halved, settings, "term left out"
-            ),
-            Control(
-                "the variance of the noise for its root",
-                squared,
-                settings,
-                "swapped constants",
-            ),
-        ),
+    name = "the noise of one of the two points"
+    halved = wrong(name, "term left out", factor=0.5**0.5)
+    name = "the variance of the noise for its root"
+    squared = wrong(name, "swapped constants", power=2)
+    return check_of(
+        Identity,
+        mean_kernel_error,
+        {"printed": equal, "corrected": settings},
+        halved,
+        squared,
+        printed_function=printed_mean_error,
     )
 
 
@@ -213,13 +201,11 @@ def kernel_limit(d: int, target: float = TAU, factor: float = 1.0) -> Pairs:
 
 
 def ex1_limit(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    last = settings[-1:]
-    smaller = Inequality(partial(kernel_limit, factor=0.9))
-    return Check(
-        printed=Form(Inequality(partial(kernel_limit, target=1.0)), last),
-        corrected=Form(Inequality(kernel_limit), settings),
-        controls=(Control("nine tenths of both", smaller, last, "wrong factor"),),
+    last = grids["corrected"][-1:]
+    smaller = wrong("nine tenths of both", "wrong factor", settings=last, factor=0.9)
+    settings = {**grids, "printed": last}
+    return check_of(
+        Inequality, kernel_limit, settings, smaller, printed={"target": 1.0}
     )
 
 
@@ -324,12 +310,8 @@ def rescaling_errors(d: int, power: float = 0.5) -> np.ndarray:
 
 
 def ex1_rescaling(grids: Grids) -> Check:
-    settings = grids["printed"]
-    wider = Identity(partial(rescaling_errors, power=1.0))
-    return Check(
-        printed=Form(Identity(rescaling_errors), settings),
-        controls=(Control("tau d for tau sqrt(d)", wider, settings, "wrong power"),),
-    )
+    wider = wrong("tau d for tau sqrt(d)", "wrong power", power=1.0)
+    return check_of(Identity, rescaling_errors, grids, wider)
 
 
 def eq12(inputs: Inputs) -> Check:

@@ -30,15 +30,17 @@ from proofs_check.papers.amini2021.setup import (
     NOISE,
     Inputs,
     Pairs,
+    check_of,
+    exceeds,
     inner_products,
     log_of,
     per_point,
     rank_two,
     rescaled,
     with_numbers,
+    wrong,
 )
 from proofs_check.papers.shared import (
-    Exceeds,
     Grids,
     bound_of,
     lines,
@@ -179,16 +181,9 @@ def mean_errors(
 
 
 def sec2_2_mean(grids: Grids) -> Check:
-    settings = grids["printed"]
-    norms = Identity(partial(mean_errors, diagonal=op_norm))
-    nothing = Identity(partial(mean_errors, diagonal=lambda Sigma: 0.0))
-    return Check(
-        printed=Form(Identity(mean_errors), settings),
-        controls=(
-            Control("|Sigma_i| for its trace", norms, settings, "swapped constants"),
-            Control("no diagonal", nothing, settings, "term left out"),
-        ),
-    )
+    norms = wrong("|Sigma_i| for its trace", "swapped constants", diagonal=op_norm)
+    nothing = wrong("no diagonal", "term left out", diagonal=lambda Sigma: 0.0)
+    return check_of(Identity, mean_errors, grids, norms, nothing)
 
 
 def relative_errors(key: jax.Array, power: float = 1.0) -> Pairs:
@@ -210,12 +205,8 @@ def relative_errors(key: jax.Array, power: float = 1.0) -> Pairs:
 
 
 def sec2_2_relative(grids: Grids) -> Check:
-    settings = grids["printed"]
-    faster = Inequality(partial(relative_errors, power=2.0))
-    return Check(
-        printed=Form(Inequality(relative_errors), settings),
-        controls=(Control("1 / |M|^2", faster, settings, "wrong power"),),
-    )
+    faster = wrong("1 / |M|^2", "wrong power", power=2.0)
+    return check_of(Inequality, relative_errors, grids, faster)
 
 
 def shape_error(n: float, d: float, M: float, power: float = -0.5) -> np.ndarray:
@@ -227,12 +218,8 @@ def shape_error(n: float, d: float, M: float, power: float = -0.5) -> np.ndarray
 
 
 def ex2(grids: Grids) -> Check:
-    settings = grids["printed"]
-    faster = Identity(partial(shape_error, power=-1.0))
-    return Check(
-        printed=Form(Identity(shape_error), settings),
-        controls=(Control("1 / (n d) for its root", faster, settings, "wrong power"),),
-    )
+    faster = wrong("1 / (n d) for its root", "wrong power", power=-1.0)
+    return check_of(Identity, shape_error, grids, faster)
 
 
 @sample("centred")
@@ -292,14 +279,9 @@ def limit_errors(
 
 
 def sec2_2_limit(grids: Grids) -> Check:
-    settings = grids["both"]
-    one_sided = partial(limit_errors, transposed=0.0)
-    printed = Inequality(partial(one_sided, factor=2.0))
-    return Check(
-        printed=Form(printed, settings),
-        corrected=Form(Inequality(limit_errors), settings),
-        controls=(Control("|M'W|", Inequality(one_sided), settings, "wrong factor"),),
-    )
+    one_sided = wrong("|M'W|", "wrong factor", transposed=0.0)
+    printed = {"transposed": 0.0, "factor": 2.0}
+    return check_of(Inequality, limit_errors, grids, one_sided, printed=printed)
 
 
 def lower_rank_one(*, n: float, u: float, factor: float = 1.0) -> Bound:
@@ -323,11 +305,9 @@ def printed_lower_limit(n: int) -> tuple[float, float]:
 
 
 def sec2_2_lower(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    larger = partial(lower_rank_one, factor=math.sqrt(2))
-    wrong = Exact(Exceeds(log_below, larger))
-    return Check(
-        printed=Form(Exact(printed_lower_limit), grids["printed"]),
-        corrected=Form(Exact(Exceeds(log_below, lower_rank_one)), settings),
-        controls=(Control("sqrt(2) times the root", wrong, settings, "wrong factor"),),
-    )
+    settings = {"corrected": grids["corrected"]}
+    larger = wrong("sqrt(2) times the root", "wrong factor", factor=math.sqrt(2))
+    check = check_of(exceeds(log_below), lower_rank_one, settings, larger)
+    # What is printed has no bound in the library.
+    printed = Form(Exact(printed_lower_limit), grids["printed"])
+    return replace(check, printed=printed)

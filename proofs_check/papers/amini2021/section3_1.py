@@ -4,7 +4,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -15,7 +14,12 @@ from jaxkern import kmeans, metrics
 from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.amini2021 import trials
-from proofs_check.papers.amini2021.setup import Pairs, distances_on_spheres
+from proofs_check.papers.amini2021.setup import (
+    Pairs,
+    check_of,
+    distances_on_spheres,
+    wrong,
+)
 from proofs_check.papers.shared import Grids, as_residual, lines, real, rng_of
 
 
@@ -48,14 +52,8 @@ def isometry_errors(key: jax.Array, R: int, power: int = 1) -> np.ndarray:
 
 
 def alg1_isometry(grids: Grids) -> Check:
-    settings = grids["printed"]
-    vectors = Identity(partial(isometry_errors, power=0))
-    return Check(
-        printed=Form(Identity(isometry_errors), settings),
-        controls=(
-            Control("without the eigenvalues", vectors, settings, "wrong operator"),
-        ),
-    )
+    vectors = wrong("without the eigenvalues", "wrong operator", power=0)
+    return check_of(Identity, isometry_errors, grids, vectors)
 
 
 def alg1() -> Check:
@@ -146,16 +144,11 @@ def seeding_ratios(
 
 
 def alg1_kmeans(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    smaller = Inequality(partial(seeding_ratios, factor=lambda R: 1.5))
-    surely = Inequality(partial(seeding_ratios, cost=largest_cost))
-    return Check(
-        corrected=Form(Inequality(seeding_ratios), settings),
-        controls=(
-            Control("a factor 1.5 in the mean", smaller, settings, "wrong factor"),
-            Control("the same factor surely", surely, settings, "hypothesis broken"),
-        ),
-    )
+    name = "a factor 1.5 in the mean"
+    smaller = wrong(name, "wrong factor", factor=lambda R: 1.5)
+    name = "the same factor surely"
+    surely = wrong(name, "hypothesis broken", cost=largest_cost)
+    return check_of(Inequality, seeding_ratios, grids, smaller, surely)
 
 
 def clustering_errors(
@@ -177,16 +170,9 @@ def clustering_errors(
 
 
 def misclassification(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    fewer = Identity(partial(clustering_errors, share=0.99))
-    cheaper = Identity(partial(clustering_errors, cost=0.99))
-    return Check(
-        corrected=Form(Identity(clustering_errors), settings),
-        controls=(
-            Control("0.99 of the share", fewer, settings, "wrong factor"),
-            Control("0.99 of the cost", cheaper, settings, "wrong factor"),
-        ),
-    )
+    fewer = wrong("0.99 of the share", "wrong factor", share=0.99)
+    cheaper = wrong("0.99 of the cost", "wrong factor", cost=0.99)
+    return check_of(Identity, clustering_errors, grids, fewer, cheaper)
 
 
 def _labels(key: jax.Array, X: jax.Array) -> jax.Array:
@@ -215,11 +201,6 @@ def growth_of_operations(R: int, run: Callable[..., Any] = _labels) -> Pairs:
 
 
 def alg1_cost(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    quadratic = Inequality(partial(growth_of_operations, run=_labels_and_products))
-    return Check(
-        corrected=Form(Inequality(growth_of_operations), settings),
-        controls=(
-            Control("with all n^2 inner products", quadratic, settings, "wrong cost"),
-        ),
-    )
+    name = "with all n^2 inner products"
+    quadratic = wrong(name, "wrong cost", run=_labels_and_products)
+    return check_of(Inequality, growth_of_operations, grids, quadratic)

@@ -33,7 +33,9 @@ from proofs_check.papers.amini2021.setup import (
     Pairs,
     at_least,
     blocks,
+    check_of,
     distances_on_spheres,
+    wrong,
 )
 from proofs_check.papers.shared import (
     always,
@@ -285,9 +287,6 @@ def gaussian_theorem_3_error(d: float, vbar2: float, power: int = 2) -> np.ndarr
 
 
 def eq25() -> Check:
-    settings = theorem_3_settings()
-    root = Identity(partial(gaussian_theorem_3_error, power=1))
-    return Check(
-        corrected=Form(Identity(gaussian_theorem_3_error), settings),
-        controls=(Control("1 / tau for 1 / tau^2", root, settings, "wrong power"),),
-    )
+    settings = {"corrected": theorem_3_settings()}
+    root = wrong("1 / tau for 1 / tau^2", "wrong power", power=1)
+    return check_of(Identity, gaussian_theorem_3_error, settings, root)

@@ -19,7 +19,15 @@ from proofs_check.papers.amini2021.expectations import (
     radial_quadrature,
     still_kernel,
 )
-from proofs_check.papers.amini2021.setup import NOISE, TAU, Pairs, blocks, rescaled
+from proofs_check.papers.amini2021.setup import (
+    NOISE,
+    TAU,
+    Pairs,
+    blocks,
+    check_of,
+    rescaled,
+    wrong,
+)
 from proofs_check.papers.shared import Grids, as_residual, lines, real
 
 
@@ -48,14 +56,9 @@ def noise_in_ratio(
 
 
 def ex3_noise(grids: Grids) -> Check:
-    settings = grids["both"]
-    printed = Inequality(partial(noise_in_ratio, off_diagonal=False))
-    half = Inequality(partial(noise_in_ratio, factor=0.5))
-    return Check(
-        printed=Form(printed, settings),
-        corrected=Form(Inequality(noise_in_ratio), settings),
-        controls=(Control("half of it", half, settings, "wrong factor"),),
-    )
+    half = wrong("half of it", "wrong factor", factor=0.5)
+    printed = {"off_diagonal": False}
+    return check_of(Inequality, noise_in_ratio, grids, half, printed=printed)
 
 
 COSINES = np.array([0.0, 1e-9, 0.3, -0.3, 0.9, -1.0, 1.0])
@@ -86,21 +89,19 @@ def library_radial_errors(r: float, q: float, d: int) -> np.ndarray:
 
 
 def eq28(grids: Grids) -> Check:
-    settings = grids["both"]
-    no_sign = Identity(partial(radial_mean_errors, chosen=slice(1)))
-    variance = Identity(partial(radial_mean_errors, noise=NOISE**2))
-    return Check(
-        printed=Form(Identity(radial_mean_errors), settings),
-        corrected=Form(Identity(library_radial_errors), settings),
-        controls=(
-            Control("sign(0) = 0", no_sign, settings, "hypothesis broken"),
-            Control(
-                "the variance of the noise for its root",
-                variance,
-                settings,
-                "swapped constants",
-            ),
+    name = "the variance of the noise for its root"
+    return check_of(
+        Identity,
+        library_radial_errors,
+        grids,
+        wrong(
+            "sign(0) = 0",
+            "hypothesis broken",
+            radial_mean_errors,
+            chosen=slice(1),
         ),
+        wrong(name, "swapped constants", radial_mean_errors, noise=NOISE**2),
+        printed_function=radial_mean_errors,
     )
 
 
@@ -191,17 +192,14 @@ def mean_kernels() -> Check:
         setting(kernels.Gaussian(1.0), "general", *general),
         setting(kernels.Linear(), "diagonal", *diagonal),
     )
-    larger = Identity(partial(mean_kernel_errors, factor=1.001))
-    quieter = Identity(partial(mean_kernel_errors, share=0.99))
-    return Check(
-        corrected=Form(Identity(mean_kernel_errors), settings),
-        controls=(
-            Control(
-                "1.001 times it off the diagonal", larger, settings[:1], "wrong factor"
-            ),
-            Control("0.99 of the noise", quieter, settings[2:3], "swapped constants"),
-        ),
-    )
+    name = "1.001 times it off the diagonal"
+    first = settings[:1]
+    larger = wrong(name, "wrong factor", settings=first, factor=1.001)
+    name = "0.99 of the noise"
+    third = settings[2:3]
+    quieter = wrong(name, "swapped constants", settings=third, share=0.99)
+    every_noise = {"corrected": settings}
+    return check_of(Identity, mean_kernel_errors, every_noise, larger, quieter)
 
 
 RADIUS = 5.0
@@ -232,17 +230,15 @@ def angle_limit(level: float = 1.0) -> Pairs:
 def ex4_alpha(grids: Grids) -> Check:
     settings = grids["both"]
     limit = Inequality(angle_limit)
-    by_norms = Inequality(partial(angle_limit, level=0.0))
+    by_norms = Control(
+        "a limit that depends on the norms alone",
+        Inequality(partial(angle_limit, level=0.0)),
+        settings,
+        "term left out",
+    )
+    smaller = controls.part_of(0.95, limit, settings)
     return Check(
         printed=Form(Inequality(angle_dependence), settings),
         corrected=Form(limit, settings),
-        controls=(
-            Control(
-                "a limit that depends on the norms alone",
-                by_norms,
-                settings,
-                "term left out",
-            ),
-            controls.part_of(0.95, limit, settings),
-        ),
+        controls=(by_norms, smaller),
     )

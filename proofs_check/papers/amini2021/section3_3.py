@@ -8,8 +8,15 @@ import numpy as np
 from scipy import stats
 
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Check, Control, Exact, Form, Inequality
-from proofs_check.papers.amini2021.setup import Pairs, at_least, log_sum
+from proofs_check.claim import Check, Exact, Inequality
+from proofs_check.papers.amini2021.setup import (
+    AS_PRINTED,
+    Pairs,
+    at_least,
+    check_of,
+    log_sum,
+    wrong,
+)
 from proofs_check.papers.shared import Grids
 
 Logs = tuple[float, float]
@@ -50,14 +57,10 @@ def pairs_apart(m: int, log: float, sides: float = 2.0) -> Logs:
 
 
 def eq29(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    one_sided = Exact(partial(pairs_apart, sides=1.0))
-    return Check(
-        corrected=Form(Exact(pairs_apart), settings),
-        controls=(
-            Control("one side for two", one_sided, settings[2:], "wrong factor"),
-        ),
-    )
+    larger = grids["corrected"][2:]
+    name = "one side for two"
+    one_sided = wrong(name, "wrong factor", settings=larger, sides=1.0)
+    return check_of(Exact, pairs_apart, grids, one_sided)
 
 
 def block_bounds(
@@ -92,14 +95,9 @@ def blocks_outside(
 
 
 def prop2(grids: Grids) -> Check:
-    settings = grids["both"]
-    printed = partial(blocks_outside, as_printed=True)
-    smaller = Exact(partial(printed, power=-0.5))
-    return Check(
-        printed=Form(Exact(printed), settings),
-        corrected=Form(Exact(blocks_outside), settings),
-        controls=(Control("1 / n_k for the root", smaller, settings, "wrong power"),),
-    )
+    name = "1 / n_k for the root"
+    smaller = wrong(name, "wrong power", as_printed=True, power=-0.5)
+    return check_of(Exact, blocks_outside, grids, smaller, printed=AS_PRINTED)
 
 
 def separation_bounds(
@@ -140,16 +138,14 @@ def separation_outside(
 
 
 def eq30(grids: Grids) -> Check:
-    settings = grids["both"]
-    printed = partial(separation_outside, as_printed=True)
-    seventh = Exact(partial(printed, factor=1 / 7))
-    return Check(
-        printed=Form(Exact(printed), settings),
-        corrected=Form(Exact(separation_outside), settings),
-        controls=(
-            Control("a seventh of both", seventh, grids["further"], "wrong factor"),
-        ),
+    seventh = wrong(
+        "a seventh of both",
+        "wrong factor",
+        settings=grids["further"],
+        as_printed=True,
+        factor=1 / 7,
     )
+    return check_of(Exact, separation_outside, grids, seventh, printed=AS_PRINTED)
 
 
 def corollary_from_theorem(
@@ -202,9 +198,5 @@ def corollary_from_theorem(
 
 
 def cor1(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    fourth = Inequality(partial(corollary_from_theorem, factor=0.25))
-    return Check(
-        corrected=Form(Inequality(corollary_from_theorem), settings),
-        controls=(Control("a fourth of it", fourth, settings, "wrong factor"),),
-    )
+    fourth = wrong("a fourth of it", "wrong factor", factor=0.25)
+    return check_of(Inequality, corollary_from_theorem, grids, fourth)

@@ -20,12 +20,15 @@ from proofs_check.papers.amini2021.expectations import (
     still_kernel,
 )
 from proofs_check.papers.amini2021.setup import (
+    AS_PRINTED,
     NOISE,
     TAU,
     Pairs,
     at_least,
+    check_of,
     rescaled,
     two_spheres,
+    wrong,
 )
 from proofs_check.papers.shared import Grids, as_residual, lines, real
 
@@ -52,21 +55,10 @@ def block_mean_error(
 
 
 def ex5_mean(grids: Grids) -> Check:
-    settings = grids["printed"]
-    root = Identity(partial(block_mean_error, power=0.5))
-    variance = Identity(partial(block_mean_error, noise=NOISE**2))
-    return Check(
-        printed=Form(Identity(block_mean_error), settings),
-        controls=(
-            Control("the root of psi", root, settings, "wrong power"),
-            Control(
-                "the variance of the noise for its root",
-                variance,
-                settings,
-                "swapped constants",
-            ),
-        ),
-    )
+    root = wrong("the root of psi", "wrong power", power=0.5)
+    name = "the variance of the noise for its root"
+    variance = wrong(name, "swapped constants", noise=NOISE**2)
+    return check_of(Identity, block_mean_error, grids, root, variance)
 
 
 def block_variance_error(
@@ -90,23 +82,12 @@ def block_variance_error(
 
 
 def ex5_variance(grids: Grids) -> Check:
-    settings = grids["both"]
-    larger = Identity(partial(block_variance_error, factor=1.05))
-    second_moment = Identity(partial(block_variance_error, centred=False))
-    return Check(
-        printed=Form(
-            Identity(partial(block_variance_error, as_printed=True)), settings
-        ),
-        corrected=Form(Identity(block_variance_error), settings),
-        controls=(
-            Control("1.05 times it", larger, settings, "wrong factor"),
-            Control(
-                "the second moment for the variance",
-                second_moment,
-                settings,
-                "centred for uncentred",
-            ),
-        ),
+    larger = wrong("1.05 times it", "wrong factor", factor=1.05)
+    name = "the second moment for the variance"
+    second_moment = wrong(name, "centred for uncentred", centred=False)
+    controls = (larger, second_moment)
+    return check_of(
+        Identity, block_variance_error, grids, *controls, printed=AS_PRINTED
     )
 
 
@@ -122,13 +103,8 @@ def psi_ratio(u: float, d: int, as_printed: bool = False, factor: float = 1.0) -
 
 
 def psi(grids: Grids) -> Check:
-    settings = grids["both"]
-    smaller = Inequality(partial(psi_ratio, factor=0.98))
-    return Check(
-        printed=Form(Inequality(partial(psi_ratio, as_printed=True)), settings),
-        corrected=Form(Inequality(psi_ratio), settings),
-        controls=(Control("0.98 of the exponent", smaller, settings, "wrong factor"),),
-    )
+    smaller = wrong("0.98 of the exponent", "wrong factor", factor=0.98)
+    return check_of(Inequality, psi_ratio, grids, smaller, printed=AS_PRINTED)
 
 
 def numerator_gap(u: float, d: int, power: int = 2, target: float = 1.0) -> Pairs:
@@ -139,16 +115,10 @@ def numerator_gap(u: float, d: int, power: int = 2, target: float = 1.0) -> Pair
 
 
 def ex5_limit(grids: Grids) -> Check:
-    settings = grids["both"]
-    printed = Inequality(partial(numerator_gap, power=1, target=0.75))
-    mixed = Inequality(partial(numerator_gap, target=0.75))
-    return Check(
-        printed=Form(printed, settings),
-        corrected=Form(Inequality(numerator_gap), settings),
-        controls=(
-            Control("3 u^2 / 4 d for the squared one", mixed, settings, "wrong factor"),
-        ),
-    )
+    name = "3 u^2 / 4 d for the squared one"
+    mixed = wrong(name, "wrong factor", target=0.75)
+    printed = {"power": 1, "target": 0.75}
+    return check_of(Inequality, numerator_gap, grids, mixed, printed=printed)
 
 
 def sphere_variances(r: float, q: float, d: int, exponent: bool = True) -> Pairs:
@@ -167,16 +137,9 @@ def sphere_variances(r: float, q: float, d: int, exponent: bool = True) -> Pairs
 
 
 def sphere_variance(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    without = Inequality(partial(sphere_variances, exponent=False))
-    return Check(
-        corrected=Form(Inequality(sphere_variances), settings),
-        controls=(
-            Control(
-                "without the exponential factor", without, settings, "wrong factor"
-            ),
-        ),
-    )
+    name = "without the exponential factor"
+    without = wrong(name, "wrong factor", exponent=False)
+    return check_of(Inequality, sphere_variances, grids, without)
 
 
 @dataclass(frozen=True)
@@ -271,11 +234,13 @@ def quotient(data: Radii, d: int, power: int = 2) -> Pairs:
 
 def eq32() -> Check:
     settings = nested(((1.0, 2.0, 3.0), (0.5, 2.0, 2.5)), 1000, 100_000)
-    root = Inequality(partial(quotient, power=1))
-    return Check(
-        printed=Form(Inequality(printed_quotient), settings),
-        corrected=Form(Inequality(quotient), settings),
-        controls=(Control("r for r^2", root, settings[1::2], "wrong power"),),
+    larger = settings[1::2]
+    return check_of(
+        Inequality,
+        quotient,
+        {"both": settings},
+        wrong("r for r^2", "wrong power", settings=larger, power=1),
+        printed_function=printed_quotient,
     )
 
 
@@ -300,15 +265,15 @@ def over_largest(
 
 def ex5_closest() -> Check:
     settings = nested(((1.0, 2.0), (0.2, 1.5, 5.0)), 50, 5000)
-    innermost = partial(over_largest, size=lambda spheres: -spheres.radii, limit=False)
-    outermost = Inequality(partial(over_largest, size=lambda spheres: spheres.radii))
-    return Check(
-        printed=Form(Inequality(innermost), settings),
-        corrected=Form(Inequality(over_largest), settings),
-        controls=(
-            Control("the outermost sphere", outermost, settings[2:], "wrong operator"),
-        ),
+    outermost = wrong(
+        "the outermost sphere",
+        "wrong operator",
+        settings=settings[2:],
+        size=lambda spheres: spheres.radii,
     )
+    innermost = {"size": lambda spheres: -spheres.radii, "limit": False}
+    both = {"both": settings}
+    return check_of(Inequality, over_largest, both, outermost, printed=innermost)
 
 
 BANDWIDTH_DIM = 10_000
@@ -391,12 +356,8 @@ def corollary_rate(d: float, n: float, power: float = 1.0) -> Pairs:
 
 
 def consistency(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    faster = Inequality(partial(corollary_rate, power=2.0))
-    return Check(
-        corrected=Form(Inequality(corollary_rate), settings),
-        controls=(Control("1 / d^2 for 1 / d", faster, settings, "wrong power"),),
-    )
+    faster = wrong("1 / d^2 for 1 / d", "wrong power", power=2.0)
+    return check_of(Inequality, corollary_rate, grids, faster)
 
 
 def radial_variance(r: float, q: float, d: int) -> float:
@@ -422,10 +383,10 @@ def radial_variance_bound(r: float, q: float, d: int, power: int = 1) -> Pairs:
 
 
 def ex6(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    squared = Inequality(partial(radial_variance_bound, power=2))
-    return Check(
-        printed=Form(Inequality(radial_variance_order), grids["printed"]),
-        corrected=Form(Inequality(radial_variance_bound), settings),
-        controls=(Control("d^2 for d", squared, settings, "wrong power"),),
+    return check_of(
+        Inequality,
+        radial_variance_bound,
+        grids,
+        wrong("d^2 for d", "wrong power", power=2),
+        printed_function=radial_variance_order,
     )

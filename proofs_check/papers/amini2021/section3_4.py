@@ -2,15 +2,19 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 import jax
 import numpy as np
 
 from jaxkern import kernels
-from proofs_check.claim import Check, Control, Form, Inequality, Setting
+from proofs_check.claim import Check, Inequality, Setting
 from proofs_check.papers.amini2021 import trials
-from proofs_check.papers.amini2021.setup import Pairs, blocks
+from proofs_check.papers.amini2021.setup import (
+    Pairs,
+    blocks,
+    check_of,
+    wrong,
+)
 from proofs_check.papers.shared import Grids, lines, op_norm, rng_of
 
 
@@ -39,16 +43,13 @@ def lower_variance(n: int, d: int, factor: float = 1.0) -> Pairs:
 
 
 def sec3_4(grids: Grids) -> Check:
-    settings = grids["both"]
-    larger = Inequality(partial(lower_variance, factor=1.02))
-    one_more = Inequality(partial(lower_variance, factor=20 / 19))
-    return Check(
-        printed=Form(Inequality(vanishing_variance), settings),
-        corrected=Form(Inequality(lower_variance), settings),
-        controls=(
-            Control("1.02 times the lower bound", larger, settings, "wrong factor"),
-            Control("n_k for n_k - 1", one_more, settings, "n for n - 1"),
-        ),
+    return check_of(
+        Inequality,
+        lower_variance,
+        grids,
+        wrong("1.02 times the lower bound", "wrong factor", factor=1.02),
+        wrong("n_k for n_k - 1", "n for n - 1", factor=20 / 19),
+        printed_function=vanishing_variance,
     )
 
 
@@ -70,21 +71,11 @@ def slopes_of_squared(setting: Setting, factor: float = 1.0) -> Pairs:
 
 def sec3_4_lipschitz() -> Check:
     settings = tuple(map(Setting, FAMILIES))
-    finite = settings[:2]
-    slopes = Inequality(slopes_of_squared)
-    smaller = Inequality(partial(slopes_of_squared, factor=0.99))
-    return Check(
-        corrected=Form(slopes, finite),
-        controls=(
-            Control(
-                "a function with an infinite supremum",
-                slopes,
-                settings[2:],
-                "hypothesis broken",
-            ),
-            Control("99 per cent of L", smaller, finite, "wrong factor"),
-        ),
-    )
+    finite = {"corrected": settings[:2]}
+    name = "a function with an infinite supremum"
+    infinite = wrong(name, "hypothesis broken", settings=settings[2:])
+    smaller = wrong("99 per cent of L", "wrong factor", factor=0.99)
+    return check_of(Inequality, slopes_of_squared, finite, infinite, smaller)
 
 
 def network(x: np.ndarray, y: np.ndarray, weights: Sequence[np.ndarray]) -> float:
@@ -116,11 +107,5 @@ def network_quotients(key: jax.Array, layers: int = 3) -> Pairs:
 
 
 def sec3_4_network(grids: Grids) -> Check:
-    settings = grids["printed"]
-    none_counted = Inequality(partial(network_quotients, layers=0))
-    return Check(
-        printed=Form(Inequality(network_quotients), settings),
-        controls=(
-            Control("no layer counted", none_counted, settings, "term left out"),
-        ),
-    )
+    none_counted = wrong("no layer counted", "term left out", layers=0)
+    return check_of(Inequality, network_quotients, grids, none_counted)

@@ -12,7 +12,12 @@ from jaxkern import metrics
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021.expectations import cosines, gauss_hermite, mean_norm
 from proofs_check.papers.amini2021.section3_1 import distances, leading
-from proofs_check.papers.amini2021.setup import NOISE, Pairs
+from proofs_check.papers.amini2021.setup import (
+    NOISE,
+    Pairs,
+    check_of,
+    wrong,
+)
 from proofs_check.papers.shared import Grids, lines, rng_of
 
 
@@ -29,14 +34,8 @@ def sign_errors(key: jax.Array, R: int, signed: bool = False) -> np.ndarray:
 
 
 def sec3_5_sign(grids: Grids) -> Check:
-    settings = grids["printed"]
-    signed = Identity(partial(sign_errors, signed=True))
-    return Check(
-        printed=Form(Identity(sign_errors), settings),
-        controls=(
-            Control("the R largest eigenvalues", signed, settings, "wrong operator"),
-        ),
-    )
+    signed = wrong("the R largest eigenvalues", "wrong operator", signed=True)
+    return check_of(Identity, sign_errors, grids, signed)
 
 
 def mean_distances(r: float, q: float, d: int, power: float = 0.5) -> Pairs:
@@ -56,12 +55,9 @@ def mean_distances(r: float, q: float, d: int, power: float = 0.5) -> Pairs:
 
 
 def sec3_5_distance(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    faster = Inequality(partial(mean_distances, power=1.0))
-    return Check(
-        corrected=Form(Inequality(mean_distances), settings),
-        controls=(Control("1 / d for its root", faster, settings[-4:], "wrong power"),),
-    )
+    last = grids["corrected"][-4:]
+    faster = wrong("1 / d for its root", "wrong power", settings=last, power=1.0)
+    return check_of(Inequality, mean_distances, grids, faster)
 
 
 def gaps_of_lengths(r: float, q: float, d: int, across: int = 1) -> Pairs:
@@ -73,14 +69,10 @@ def gaps_of_lengths(r: float, q: float, d: int, across: int = 1) -> Pairs:
 
 
 def sec3_5_closer(grids: Grids) -> Check:
-    settings = grids["printed"]
-    more = Inequality(partial(gaps_of_lengths, across=30))
-    return Check(
-        printed=Form(Inequality(gaps_of_lengths), settings),
-        controls=(
-            Control("noise in more directions", more, settings[:2], "wrong operator"),
-        ),
-    )
+    first = grids["printed"][:2]
+    name = "noise in more directions"
+    more = wrong(name, "wrong operator", settings=first, across=30)
+    return check_of(Inequality, gaps_of_lengths, grids, more)
 
 
 MERGED = "three clusters, two merged"

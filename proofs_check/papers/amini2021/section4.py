@@ -28,17 +28,20 @@ from proofs_check.claim import (
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.expectations import mean_chi
 from proofs_check.papers.amini2021.setup import (
+    AS_PRINTED,
     KAPPA,
     PROVED,
     Inputs,
     Pairs,
     around,
+    check_of,
     form_shape,
     inner_products,
     log_of,
     per_point,
     rescaled,
     with_form,
+    wrong,
 )
 from proofs_check.papers.amini2021.ten_points import (
     ATOMS,
@@ -57,12 +60,9 @@ def gaussian_tail(k: int, t: float, kappa: float = 0.5) -> tuple[float, float]:
 
 
 def thm4(grids: Grids) -> Check:
-    settings = grids["coordinate"] + grids["norm"]
-    smaller = Exact(partial(gaussian_tail, kappa=1.0))
-    return Check(
-        printed=Form(Exact(gaussian_tail), settings),
-        controls=(Control("the exponent t^2", smaller, settings, "wrong factor"),),
-    )
+    settings = {"printed": grids["coordinate"] + grids["norm"]}
+    smaller = wrong("the exponent t^2", "wrong factor", kappa=1.0)
+    return check_of(Exact, gaussian_tail, settings, smaller)
 
 
 def truncated_tail(
@@ -74,12 +74,8 @@ def truncated_tail(
 
 
 def thm5(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    smaller = Exact(partial(truncated_tail, kappa=1.0))
-    return Check(
-        corrected=Form(Exact(truncated_tail), settings),
-        controls=(Control("the exponent t^2", smaller, settings, "wrong factor"),),
-    )
+    smaller = wrong("the exponent t^2", "wrong factor", kappa=1.0)
+    return check_of(Exact, truncated_tail, grids, smaller)
 
 
 Moves = Callable[[jax.Array], list[tuple[np.ndarray, np.ndarray]]]
@@ -132,11 +128,8 @@ def lem1(inputs: Inputs) -> Check:
         _moving("Gaussian", kernels.Gaussian(tau), slope, clouds),
     )
     holds = partial(displacements, formula=concentration.gram_displacement)
-    smaller = Inequality(partial(holds, factor=0.98))
-    return Check(
-        printed=Form(Inequality(holds), settings),
-        controls=(Control("0.98 of it", smaller, settings[:1], "wrong factor"),),
-    )
+    smaller = wrong("0.98 of it", "wrong factor", settings=settings[:1], factor=0.98)
+    return check_of(Inequality, holds, {"printed": settings}, smaller)
 
 
 def stretch(key: jax.Array) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -151,11 +144,8 @@ def lem1_distance() -> Check:
         _moving("points in the plane", kernels.Distance(), 1.0, _clouds(None)),
     )
     holds = partial(displacements, formula=concentration.gram_displacement_distance)
-    smaller = Inequality(partial(holds, factor=0.98))
-    return Check(
-        corrected=Form(Inequality(holds), settings),
-        controls=(Control("0.98 of it", smaller, settings[:1], "wrong factor"),),
-    )
+    smaller = wrong("0.98 of it", "wrong factor", settings=settings[:1], factor=0.98)
+    return check_of(Inequality, holds, {"corrected": settings}, smaller)
 
 
 def prop3(inputs: Inputs) -> Check:
@@ -205,12 +195,8 @@ def mean_error(n: int, as_printed: bool = False, factor: float = 1.0) -> Pairs:
 
 def prop4(grids: Grids) -> Check:
     first = grids["printed"]
-    smaller = Inequality(partial(mean_error, factor=2**-0.5))
-    return Check(
-        printed=Form(Inequality(partial(mean_error, as_printed=True)), first),
-        corrected=Form(Inequality(mean_error), grids["corrected"]),
-        controls=(Control("n for n + 1", smaller, first, "n for n - 1"),),
-    )
+    smaller = wrong("n for n + 1", "n for n - 1", settings=first, factor=2**-0.5)
+    return check_of(Inequality, mean_error, grids, smaller, printed=AS_PRINTED)
 
 
 def entry_variance(
@@ -222,38 +208,22 @@ def entry_variance(
 
 
 def lem2(grids: Grids) -> Check:
-    settings = grids["both"]
     formula = concentration.pair_variance
-    printed = partial(formula, as_printed=True)
-    variance = partial(entry_variance, multiple=2)
+    variance = partial(entry_variance, multiple=2, formula=formula)
     # The law leaves room for a pair, up to 2 var W = 2.4.
-    smaller = partial(variance, formula=formula, factor=1 / (1 + math.log(2)))
-    return Check(
-        printed=Form(Inequality(partial(variance, formula=printed)), settings),
-        corrected=Form(Inequality(partial(variance, formula=formula)), settings),
-        controls=(
-            Control(
-                "2 for 2 (1 + ln 2)", Inequality(smaller), settings, "wrong factor"
-            ),
-        ),
-    )
+    share = 1 / (1 + math.log(2))
+    smaller = wrong("2 for 2 (1 + ln 2)", "wrong factor", factor=share)
+    printed = {"formula": partial(formula, as_printed=True)}
+    return check_of(Inequality, variance, grids, smaller, printed=printed)
 
 
 def lem2_diagonal(grids: Grids) -> Check:
-    settings = grids["both"]
     formula = concentration.diagonal_variance
-    printed = partial(formula, as_printed=True)
-    variance = partial(entry_variance, multiple=4)
-    pair = partial(variance, formula=concentration.pair_variance)
-    return Check(
-        printed=Form(Inequality(partial(variance, formula=printed)), settings),
-        corrected=Form(Inequality(partial(variance, formula=formula)), settings),
-        controls=(
-            Control(
-                "the constant of a pair", Inequality(pair), settings, "wrong factor"
-            ),
-        ),
-    )
+    variance = partial(entry_variance, multiple=4, formula=formula)
+    name = "the constant of a pair"
+    pair = wrong(name, "wrong factor", formula=concentration.pair_variance)
+    printed = {"formula": partial(formula, as_printed=True)}
+    return check_of(Inequality, variance, grids, pair, printed=printed)
 
 
 def unit_vector_form(*, d: float, size: float, tau: float) -> Bound:

@@ -12,9 +12,7 @@ from scipy import stats
 from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import (
     Check,
-    Control,
     Exact,
-    Form,
     Identity,
     Inequality,
 )
@@ -22,15 +20,18 @@ from proofs_check.papers.amini2021.section3_1 import truncated
 from proofs_check.papers.amini2021.section3_2 import theorem_3, theorem_3_settings
 from proofs_check.papers.amini2021.section3_3 import block_means
 from proofs_check.papers.amini2021.setup import (
+    AS_PRINTED,
     NOISE,
     Pairs,
     blocks,
+    check_of,
+    exceeds,
     log_of,
     log_sum,
     rescaled,
+    wrong,
 )
 from proofs_check.papers.shared import (
-    Exceeds,
     Grids,
     always,
     lines,
@@ -66,13 +67,9 @@ def net_ratios(
 
 
 def thm2_net(grids: Grids) -> Check:
-    settings = grids["both"]
-    smaller = Inequality(partial(net_ratios, factor=0.99))
-    return Check(
-        printed=Form(Inequality(partial(net_ratios, constant=2.0)), settings),
-        corrected=Form(Inequality(net_ratios), settings),
-        controls=(Control("99 per cent of it", smaller, settings, "wrong factor"),),
-    )
+    smaller = wrong("99 per cent of it", "wrong factor", factor=0.99)
+    printed = {"constant": 2.0}
+    return check_of(Inequality, net_ratios, grids, smaller, printed=printed)
 
 
 def block_matrix_errors(key: jax.Array, off_diagonal: bool = False) -> np.ndarray:
@@ -91,16 +88,9 @@ def block_matrix_errors(key: jax.Array, off_diagonal: bool = False) -> np.ndarra
 
 
 def eq39(grids: Grids) -> Check:
-    settings = grids["printed"]
-    off_diagonal = Identity(partial(block_matrix_errors, off_diagonal=True))
-    return Check(
-        printed=Form(Identity(block_matrix_errors), settings),
-        controls=(
-            Control(
-                "averages off the diagonal", off_diagonal, settings, "wrong operator"
-            ),
-        ),
-    )
+    name = "averages off the diagonal"
+    off_diagonal = wrong(name, "wrong operator", off_diagonal=True)
+    return check_of(Identity, block_matrix_errors, grids, off_diagonal)
 
 
 def embedding_error(
@@ -118,13 +108,9 @@ def embedding_error(
 
 
 def eq40() -> Check:
-    settings = theorem_3_settings()
-    smaller = Inequality(partial(embedding_error, factor=0.9))
-    return Check(
-        printed=Form(Inequality(partial(embedding_error, as_printed=True)), settings),
-        corrected=Form(Inequality(embedding_error), settings),
-        controls=(Control("nine tenths of it", smaller, settings, "wrong factor"),),
-    )
+    settings = {"both": theorem_3_settings()}
+    smaller = wrong("nine tenths of it", "wrong factor", factor=0.9)
+    return check_of(Inequality, embedding_error, settings, smaller, printed=AS_PRINTED)
 
 
 def rounded_truncation(*, spectral: float, num_clusters: float) -> Bound:
@@ -151,16 +137,10 @@ def truncation_errors(key: jax.Array, R: int, formula: Callable[..., Bound]) -> 
 
 
 def eq41(grids: Grids) -> Check:
-    settings = grids["both"]
-    sharp = concentration.truncation
-    printed = partial(truncation_errors, formula=partial(sharp, as_printed=True))
-    corrected = partial(truncation_errors, formula=sharp)
-    smaller = Inequality(partial(truncation_errors, formula=rounded_truncation))
-    return Check(
-        printed=Form(Inequality(printed), settings),
-        corrected=Form(Inequality(corrected), settings),
-        controls=(Control("2.2 for sqrt(5)", smaller, settings, "wrong factor"),),
-    )
+    sharp = partial(truncation_errors, formula=concentration.truncation)
+    smaller = wrong("2.2 for sqrt(5)", "wrong factor", formula=rounded_truncation)
+    printed = {"formula": partial(concentration.truncation, as_printed=True)}
+    return check_of(Inequality, sharp, grids, smaller, printed=printed)
 
 
 def eigengap_errors(key: jax.Array, r: int, R: int, factor: float = 1.0) -> Pairs:
@@ -194,12 +174,8 @@ def eigengap_errors(key: jax.Array, r: int, R: int, factor: float = 1.0) -> Pair
 
 
 def truncation_eigengap(grids: Grids) -> Check:
-    settings = grids["corrected"]
-    smaller = Inequality(partial(eigengap_errors, factor=0.99))
-    return Check(
-        corrected=Form(Inequality(eigengap_errors), settings),
-        controls=(Control("99 per cent of it", smaller, settings, "wrong factor"),),
-    )
+    smaller = wrong("99 per cent of it", "wrong factor", factor=0.99)
+    return check_of(Inequality, eigengap_errors, grids, smaller)
 
 
 SIZE = 14
@@ -256,13 +232,9 @@ def kmeans_rates(
 
 
 def kmeans_step(grids: Grids) -> Check:
-    settings = grids["both"]
-    fifth = Inequality(partial(kmeans_rates, part=0.2))
-    return Check(
-        printed=Form(Inequality(partial(kmeans_rates, as_printed=True)), settings),
-        corrected=Form(Inequality(kmeans_rates), settings),
-        controls=(Control("a fifth of it", fifth, settings[:1], "wrong factor"),),
-    )
+    first = grids["both"][:1]
+    fifth = wrong("a fifth of it", "wrong factor", settings=first, part=0.2)
+    return check_of(Inequality, kmeans_rates, grids, fifth, printed=AS_PRINTED)
 
 
 def signs_statistic(*, n: float, t: float, as_printed: bool = False) -> Bound:
@@ -287,18 +259,11 @@ def signs_tail(value: float, n: int) -> float:
 
 
 def _mean_of_signs(formula: Callable[..., Bound], share: float, grids: Grids) -> Check:
-    settings = grids["both"]
-    smaller = Exact(Exceeds(signs_tail, part_of(share, formula)))
-    printed = partial(formula, as_printed=True)
-    return Check(
-        printed=Form(Exact(Exceeds(signs_tail, printed)), settings),
-        corrected=Form(Exact(Exceeds(signs_tail, formula)), settings),
-        controls=(
-            Control(
-                f"{share} of the deviation", smaller, settings[-1:], "wrong factor"
-            ),
-        ),
-    )
+    last = grids["both"][-1:]
+    name = f"{share} of the deviation"
+    part = part_of(share, formula)
+    smaller = wrong(name, "wrong factor", part, settings=last)
+    return check_of(exceeds(signs_tail), formula, grids, smaller, printed=AS_PRINTED)
 
 
 def u_statistic(grids: Grids) -> Check:
@@ -321,20 +286,16 @@ def bias_error(
 
 
 def prop2_bias(grids: Grids) -> Check:
-    settings = grids["both"]
-    unbiased = Identity(partial(bias_error, formula=lambda m: 0.0))
-    one_less = Identity(partial(bias_error, formula=lambda m: m / (m - 1)))
-    return Check(
-        printed=Form(unbiased, settings),
-        corrected=Form(Identity(bias_error), settings),
-        controls=(
-            Control("1 / (n_k - 1) for 1 / n_k", one_less, settings, "n for n - 1"),
-        ),
-    )
+    name = "1 / (n_k - 1) for 1 / n_k"
+    one_less = wrong(name, "n for n - 1", formula=lambda m: m / (m - 1))
+    printed = {"formula": lambda m: 0.0}
+    return check_of(Identity, bias_error, grids, one_less, printed=printed)
 
 
 def two_points_outside(
-    t: float, values: float, deviation: Callable[[float], float]
+    t: float,
+    values: float,
+    deviation: Callable[[float], float] = lambda t: t / 2 * math.sqrt(4) + 2 / 2,
 ) -> tuple[float, float]:
     """Two points of equally likely values, h = 1 where they agree and -1 elsewhere: Psi is 0 or 1."""
     bound = deviation(t)
@@ -346,13 +307,7 @@ def two_points_outside(
 
 def prop2_display(grids: Grids) -> Check:
     many = grids["printed"]
-    printed = partial(two_points_outside, deviation=lambda t: t / 2 * math.sqrt(8 / 2))
-    corrected = partial(
-        two_points_outside, deviation=lambda t: t / 2 * math.sqrt(4) + 2 / 2
-    )
-    unbiased = Exact(partial(two_points_outside, deviation=lambda t: t))
-    return Check(
-        printed=Form(Exact(printed), many),
-        corrected=Form(Exact(corrected), grids["corrected"]),
-        controls=(Control("without the bias", unbiased, many, "term left out"),),
-    )
+    name = "without the bias"
+    unbiased = wrong(name, "term left out", settings=many, deviation=lambda t: t)
+    printed = {"deviation": lambda t: t / 2 * math.sqrt(8 / 2)}
+    return check_of(Exact, two_points_outside, grids, unbiased, printed=printed)

@@ -2,9 +2,9 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,10 +13,10 @@ from scipy import special
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Setting
+from proofs_check.claim import Check, Control, Exact, Form, Setting
 from proofs_check.papers import shared
 from proofs_check.papers.amini2021 import trials
-from proofs_check.papers.shared import real
+from proofs_check.papers.shared import Exceeds, Grids, real
 
 NOISE = 1.5
 TAU = math.sqrt(3.25)
@@ -52,6 +52,70 @@ class Inputs(shared.Inputs):
     def models(self) -> tuple[trials.Model, ...]:
         """Points with isotropic noise and a Gaussian kernel."""
         return trials.gaussian_models(self.data)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A control that changes arguments of the function of a check, or the function itself.
+
+    Its settings are those of the form that holds, unless it has its own.
+    """
+
+    name: str
+    kind: str
+    function: Callable[..., Any] | None
+    settings: tuple[Setting, ...] | None
+    arguments: Mapping[str, Any]
+
+
+def wrong(
+    name: str,
+    kind: str,
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    settings: tuple[Setting, ...] | None = None,
+    **arguments: Any,
+) -> Wrong:
+    """Return a control, its changed arguments by keyword."""
+    return Wrong(name, kind, function, settings, arguments)
+
+
+AS_PRINTED = {"as_printed": True}
+
+
+def check_of(
+    statement: Callable[..., Any],
+    function: Callable[..., Any],
+    grids: Grids,
+    *controls: Wrong,
+    printed: Mapping[str, Any] | None = None,
+    printed_function: Callable[..., Any] | None = None,
+) -> Check:
+    """Return the check of a function that makes a statement, such as an Inequality.
+
+    The forms are those for which `grids` has settings, or both if it has settings for "both". The printed form has
+    other arguments, or another function, if these are passed.
+    """
+    both = grids.get("both", ())
+    settings = {"printed": both, "corrected": both, **grids}
+    usual = settings["corrected"] or settings["printed"]
+    original = partial(printed_function or function, **(printed or {}))
+    forms = {}
+    for name, variant in (("printed", original), ("corrected", function)):
+        if settings[name]:
+            forms[name] = Form(statement(variant), settings[name])
+    rejected = []
+    for control in controls:
+        variant = partial(control.function or function, **control.arguments)
+        tried = usual if control.settings is None else control.settings
+        rejected.append(Control(control.name, statement(variant), tried, control.kind))
+    return Check(**forms, controls=tuple(rejected))
+
+
+def exceeds(log_tail: Callable[..., float]) -> Callable[..., Exact]:
+    """Return what makes an Exact of a bound: the statistic with this tail exceeds it as rarely as it claims."""
+    return lambda bound: Exact(Exceeds(log_tail, bound))
 
 
 def at_least(value: Any, lower: Bound) -> tuple[float, Bound]:
