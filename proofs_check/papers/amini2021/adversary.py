@@ -58,11 +58,10 @@ def _slope(form: str, formula: Formula) -> Target:
 
 def _start_slope(key: jax.Array) -> Params:
     key_points, key_steps, key_scale = jax.random.split(key, 3)
-    return {
-        "points": 3 * jax.random.normal(key_points, (2, DIM)),
-        "steps": jax.random.normal(key_steps, (2, DIM)),
-        "log_lengthscale": jax.random.normal(key_scale, ()),
-    }
+    points = 3 * jax.random.normal(key_points, (2, DIM))
+    steps = jax.random.normal(key_steps, (2, DIM))
+    log_lengthscale = jax.random.normal(key_scale, ())
+    return {"points": points, "steps": steps, "log_lengthscale": log_lengthscale}
 
 
 def _project_slope(params: Params) -> Params:
@@ -103,10 +102,11 @@ def _steepness(params: Result) -> Any:
     tau = np.exp(params["log_lengthscale"])
     X = params["points"]
     Y = X + tau * params["steps"]
-    before = np.exp(-np.square(X[0] - X[1]).sum() / (2 * tau**2))
-    after = np.exp(-np.square(Y[0] - Y[1]).sum() / (2 * tau**2))
+    before = np.square(X[0] - X[1]).sum()
+    after = np.square(Y[0] - Y[1]).sum()
+    change = np.exp(-before / (2 * tau**2)) - np.exp(-after / (2 * tau**2))
     way = np.sqrt(np.square(X - Y).sum(axis=1)).sum()
-    return tau * abs(before - after) / way
+    return tau * abs(change) / way
 
 
 def _displacement(
@@ -181,11 +181,10 @@ def _truncation(form: str, formula: Formula) -> Target:
 
 def _start_truncation(key: jax.Array) -> Params:
     key_values, key_vector, key_factor = jax.random.split(key, 3)
-    return {
-        "values": jax.random.normal(key_values, (ORDER,)),
-        "vector": jax.random.normal(key_vector, (ORDER,)),
-        "factor": jax.random.normal(key_factor, ()),
-    }
+    values = jax.random.normal(key_values, (ORDER,))
+    vector = jax.random.normal(key_vector, (ORDER,))
+    factor = jax.random.normal(key_factor, ())
+    return {"values": values, "vector": vector, "factor": factor}
 
 
 def _project_truncation(params: Params) -> Params:
@@ -193,7 +192,8 @@ def _project_truncation(params: Params) -> Params:
     values = params["values"]
     values = values[jnp.argsort(-jnp.abs(values))]
     values = values / jnp.maximum(jnp.abs(values[0]), 1e-6)
-    values = values.at[1:].set(jnp.clip(values[1:], -1 + 1e-6, 1 - 1e-6))
+    others = jnp.clip(values[1:], -1 + 1e-6, 1 - 1e-6)
+    values = values.at[1:].set(others)
     vector = adversaries.between(params["vector"], 1.0, 1.0)
     return {**params, "values": values, "vector": vector}
 
@@ -204,7 +204,7 @@ def _excess_truncation(
     values = params["values"]
     vector = params["vector"]
     B = params["factor"] * vector[:, None] * vector[None, :]
-    first = jnp.zeros_like(values).at[0].set(values[0])
+    first = jnp.where(jnp.arange(ORDER) == 0, values, 0)
     # An A that is B would be 0 over 0.
     spectral = jnp.max(jnp.abs(eigvalsh(jnp.diag(values) - B))) + 1e-9
     right = formula(spectral=spectral, num_clusters=1)

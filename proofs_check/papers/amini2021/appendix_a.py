@@ -103,18 +103,14 @@ def thm6(inputs: Inputs) -> Check:
 
     def settings(level: float) -> tuple[Setting, ...]:
         """Return quadratic forms with the tau of level exp(-tau) = delta."""
-        return tuple(
-            with_form(
-                inner_products(n, 16, norm),
-                A,
-                math.log(level / delta),
-                delta,
-                f"A {name}, ",
-            )
-            for norm in (0.0, 10.0)
-            for name, A in weights.items()
-            for delta in inputs.deltas
-        )
+        forms = []
+        for norm in (0.0, 10.0):
+            model = inner_products(n, 16, norm)
+            for name, A in weights.items():
+                for delta in inputs.deltas:
+                    tau = math.log(level / delta)
+                    forms.append(with_form(model, A, tau, delta, f"A {name}, "))
+        return tuple(forms)
 
     count = len(inputs.deltas)
     unnamed = settings(4)

@@ -40,7 +40,8 @@ def eigenvector_errors(
     """(44): eigenvalues, squared components, signs, and (1 - lambda_i) u_i = -alpha |v| v_i, where |v| is 1."""
     Q, _ = np.linalg.qr(rng_of(key).standard_normal((5, 2)))
     u = Q[:, 0]
-    v = cosine * Q[:, 0] + math.sqrt(1 - cosine**2) * Q[:, 1]
+    sine = math.sqrt(1 - cosine**2)
+    v = cosine * u + sine * Q[:, 1]
     values, vectors = np.linalg.eigh(np.outer(u, u) + np.outer(v, v))
     lambdas = values[::-1][:2]
     x = vectors[:, ::-1][:, :2]
@@ -48,15 +49,11 @@ def eigenvector_errors(
     expected = 1 + signs * abs(cosine)
     components = u @ x
     others = v @ x
-    return np.concatenate(
-        [
-            lambdas - expected,
-            components**2 - half * expected,
-            others - math.copysign(1, cosine) * signs * components,
-            (1 - lambdas) * components + cosine * length * others,
-            values[:3],
-        ]
-    )
+    turned = math.copysign(1, cosine) * signs * components
+    last = (1 - lambdas) * components + cosine * length * others
+    squares = components**2 - half * expected
+    errors = [lambdas - expected, squares, others - turned, last, values[:3]]
+    return np.concatenate(errors)
 
 
 def b1(grids: Grids) -> Check:
@@ -131,7 +128,8 @@ def gaussian_mean_error(
     """The mean of exp(-Z^2 / 2), Z ~ N(m, t^2), by the formula over the one by quadrature, minus 1."""
     s = math.sqrt(1 + t**square)
     formula = s**-power * math.exp(-(m**2) / (2 * s**2))
-    return np.array([formula / mean_of_gaussian(np.array([m]), t**2, 1.0) - 1])
+    mean = mean_of_gaussian(np.array([m]), t**2, 1.0)
+    return np.array([formula / mean - 1])
 
 
 def lem7(grids: Grids) -> Check:

@@ -23,7 +23,10 @@ from proofs_check.engine.enclosures import (
     prove,
     together,
 )
-from proofs_check.papers.amini2021.section3_3 import separation_and_variance
+from proofs_check.papers.amini2021.section3_3 import (
+    block_means,
+    separation_and_variance,
+)
 from proofs_check.papers.amini2021.ten_points import UNIT
 from proofs_check.papers.shared import everywhere
 
@@ -73,11 +76,13 @@ def _mass_of_set(p: int, far: int) -> Sides:
 @cache
 def property_33() -> Enclosed:
     """P(A) <= exp(-(E d(W, A))^2), which is (33) with c = 1, for all 1023 sets A of the law on ten points."""
-    sets = (np.arange(1, 1024)[:, None] >> np.arange(10)) & 1
-    gaps = np.where(sets[:, None] == 1, np.abs(ATOMS[:, None] - ATOMS), 1000)
-    away = np.min(gaps, axis=2) @ MASSES
-    cases = set(zip((sets @ MASSES).tolist(), away.tolist(), strict=True))
-    return each(_mass_of_set, *cases)
+    numbers = np.arange(1, 1024)
+    sets = (numbers[:, None] >> np.arange(10)) & 1
+    gaps = np.abs(ATOMS[:, None] - ATOMS)
+    distances = np.min(np.where(sets[:, None] == 1, gaps, 1000), axis=2)
+    masses = (sets @ MASSES).tolist()
+    away = (distances @ MASSES).tolist()
+    return each(_mass_of_set, *set(zip(masses, away, strict=True)))
 
 
 def _one_point(
@@ -108,13 +113,16 @@ lem2_diagonal = partial(_one_point, _printed(concentration.diagonal_variance), 2
 
 def _chi(d: int) -> Ball:
     """E |w| for a standard normal w in R^d."""
-    return _root(2) * (ball(Q(d + 1, 2)).lgamma() - ball(Q(d, 2)).lgamma()).exp()
+    half = ball(Q(d, 2))
+    log_ratio = ball(Q(d + 1, 2)).lgamma() - half.lgamma()
+    return _root(2) * log_ratio.exp()
 
 
 @_decided(at_most)
 def eq7() -> Sides:
     """n = 2, N(0, I / d), d = 10^6, f(r) = r: half of E (|X - Y| - 1)^2, and 100 (1 / d + 100 / d)."""
-    return (3 - 2 * _root(2) * _chi(10**6) / 1000) / 2, Q(101, 10**4)
+    distance = _root(2) * _chi(10**6) / 1000
+    return (3 - 2 * distance) / 2, Q(101, 10**4)
 
 
 @_decided(at_most, "the slope at tau, times tau")
@@ -204,17 +212,9 @@ def ex5_variance() -> Sides:
     """
     once = ball(1).sinh()
     twice = ball(2).sinh() / 2
-    printed = bound(
-        concentration.isotropic_block_variance,
-        radius=1,
-        other_radius=1,
-        noise=0,
-        lengthscale=1,
-        dim=3,
-        psi=once,
-        psi_double=twice,
-        as_printed=True,
-    )
+    formula = _printed(concentration.isotropic_block_variance)
+    spheres = {"radius": 1, "other_radius": 1, "noise": 0, "lengthscale": 1, "dim": 3}
+    printed = bound(formula, **spheres, psi=once, psi_double=twice)
     return printed.value, (twice - once**2) * _exp(-2)
 
 
@@ -263,7 +263,8 @@ def prop2_bias() -> Sides:
 
 def _log_mgf(c: int) -> Sides:
     """A = 1 and X normal: log E exp(s X^2) at s = 1 / (4 C1), and s^2 C1."""
-    return -(1 - ball(Q(1, 2 * c))).log() / 2, Q(1, 16 * c)
+    doubled = ball(Q(1, 2 * c))
+    return -(1 - doubled).log() / 2, Q(1, 16 * c)
 
 
 def thm6_mgf_printed() -> Enclosed:
@@ -399,10 +400,11 @@ def _outside(
     """
     for k in range(60):
         h = ball(Q(9, 10) ** k)
-        if inside(_around(2 * p - 1, 2 * h), _around(2 * q - 1, 2 * h)):
-            tails = [_above(m, c, m * (c + h)) for c in (p, 1 - p, q, 1 - q)]
-            if sum(tails) <= claimed:
-                return sum(tails), claimed
+        Y = _around(2 * p - 1, 2 * h)
+        Z = _around(2 * q - 1, 2 * h)
+        tail = sum(_above(m, c, m * (c + h)) for c in (p, 1 - p, q, 1 - q))
+        if tail <= claimed and inside(Y, Z):
+            return tail, claimed
     raise ArithmeticError("no rectangle decides")
 
 
@@ -410,8 +412,10 @@ def _changes(p: Ball, q: Ball, Y: Ball, Z: Ball) -> tuple[list[Ball], list[Ball]
     """Return the changes of Psi_11, Psi_12, Psi_22 for the kernel y z, in factors, and those of their squares."""
     y = 2 * p - 1
     z = 2 * q - 1
-    changes = [(Y - y) * (Y + y), (Y - y) * Z + (Z - z) * y, (Z - z) * (Z + z)]
-    blocks = [y * y, y * z, z * z]
+    dy = Y - y
+    dz = Z - z
+    changes = [dy * (Y + y), dy * Z + dz * y, dz * (Z + z)]
+    blocks = block_means(y, z)
     squares = [d * (2 * psi + d) for d, psi in zip(changes, blocks, strict=True)]
     return changes, squares
 
@@ -437,13 +441,13 @@ def _separation_outside(m: int, t: Ball, p: Ball, q: Ball, **form: bool) -> Side
     sizes |= {"t": t, **form}
     low = bound(concentration.empirical_separation, gamma2=gamma2, **sizes)
     high = bound(concentration.empirical_variance, vbar2=vbar2, **sizes)
-    first_gap = (2 * p - 1) * 2 * (p - q)
-    second_gap = (2 * q - 1) * 2 * (q - p)
+    first, mixed, second = block_means(2 * p - 1, 2 * q - 1)
 
     def inside(Y: Ball, Z: Ball) -> bool:
-        (first, mixed, second), squares = _changes(p, q, Y, Z)
-        wider = (first - mixed) * (2 * first_gap + first - mixed)
-        wider += (second - mixed) * (2 * second_gap + second - mixed)
+        changes, squares = _changes(p, q, Y, Z)
+        d = changes[0] - changes[1]
+        e = changes[2] - changes[1]
+        wider = d * (2 * (first - mixed) + d) + e * (2 * (second - mixed) + e)
         spread = -(squares[0] + 2 * squares[1] + squares[2]) / 4
         return wider / 2 >= low.value - gamma2 and spread <= high.value - vbar2
 
@@ -513,7 +517,8 @@ lem5_printed, lem5 = _at("lem5", printed=_exponential, corrected=_exponential)
 
 def ex1_lipschitz() -> Enclosed:
     """u - 1 - ln u, which falls up to 1 and then grows, u = r^2 / tau^2: the square of the slope over its maximum."""
-    return prove(lambda u: u - 1 - u.log(), [(Q(1, 16), 16)], zeros={0: (1, 2)})
+    box = [(Q(1, 16), 16)]
+    return prove(lambda u: u - 1 - u.log(), box, zeros={0: (1, 2)})
 
 
 def psi() -> Enclosed:
@@ -521,7 +526,8 @@ def psi() -> Enclosed:
 
     x = u^2 / 2 d: 1 + x <= psi <= e^x, term by term of its series.
     """
-    return prove(lambda x: (1 + x).log() - x + x * x / 2, [(0, 16)], zeros={0: (0, 3)})
+    box = [(0, 16)]
+    return prove(lambda x: (1 + x).log() - x + x * x / 2, box, zeros={0: (0, 3)})
 
 
 def ex1_limit() -> Enclosed:
@@ -529,7 +535,8 @@ def ex1_limit() -> Enclosed:
 
     q^(1 / (1 - q)) <= 1 / e; for the prefactor y - y^2 / 2 <= ln(1 + y) <= y, times d / 2.
     """
-    return together((ex1_lipschitz(), psi()))
+    largest = ex1_lipschitz()
+    return together((largest, psi()))
 
 
 def b3() -> Enclosed:
@@ -538,8 +545,9 @@ def b3() -> Enclosed:
     It is e^(-p-q) (w1 (2 p - 1) + w2 (2 q - 1)) / 2 s1 s2, linear in w_i = l_i / s_i^2, w1 + w2 <= 2, and so at most
     the largest |2 p - 1| e^-p, 1; beyond 16 that falls.
     """
-    above = prove(lambda p: 1 - (2 * p - 1) * (-p).exp(), [(0, 16)])
-    below = prove(lambda p: 1 + (2 * p - 1) * (-p).exp(), [(0, 16)], zeros={0: (0, 1)})
+    box = [(0, 16)]
+    above = prove(lambda p: 1 - (2 * p - 1) * (-p).exp(), box)
+    below = prove(lambda p: 1 + (2 * p - 1) * (-p).exp(), box, zeros={0: (0, 1)})
     return together((above, below))
 
 
@@ -548,11 +556,9 @@ ex4_alpha = b3
 
 def thm6_mgf() -> Enclosed:
     """Of one eigenvalue, y = lambda beta: -ln(1 - 2 y) / 2 - y <= 2 y^2."""
-    return prove(
-        lambda y: 2 * y * y + (1 - 2 * y).log() / 2 + y,
-        [(Q(-1, 4), Q(1, 4))],
-        zeros={0: (0, 2)},
-    )
+    box = [(-HALF / 2, HALF / 2)]
+    zeros = {0: (0, 2)}
+    return prove(lambda y: 2 * y * y + (1 - 2 * y).log() / 2 + y, box, zeros=zeros)
 
 
 def thm2_net() -> Enclosed:
@@ -562,7 +568,8 @@ def thm2_net() -> Enclosed:
 
 @_decided(at_most, "a net of (1 + 2 / (1/4))^n points")
 def _net() -> Sides:
-    return 1, 2 * (1 - 2 * (Q(1, 16) - Q(1, 1024)))
+    sine_squared = Q(1, 16) - Q(1, 1024)
+    return 1, 2 * (1 - 2 * sine_squared)
 
 
 def thm2_net_printed() -> Enclosed:

@@ -41,21 +41,22 @@ def mean_length_of_plane(m: np.ndarray, C: np.ndarray) -> float:
     u = np.stack([np.cos(angles), np.sin(angles)])
     mean = m @ u
     sd = np.sqrt(np.einsum("ik,ij,jk->k", u, C, u))
-    density = sd * np.sqrt(2 / np.pi) * np.exp(-((mean / sd) ** 2) / 2)
-    folded = density + mean * special.erf(mean / sd / np.sqrt(2))
+    ratio = mean / sd
+    spread = sd * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2)
+    folded = spread + mean * special.erf(ratio / np.sqrt(2))
     return float(np.pi / 2 * np.mean(folded))
 
 
 def mean_chi(num: int) -> float:
     """Return E |w| for w ~ N(0, I) in R^num."""
-    return math.sqrt(2) * math.exp(math.lgamma((num + 1) / 2) - math.lgamma(num / 2))
+    log_ratio = math.lgamma((num + 1) / 2) - math.lgamma(num / 2)
+    return math.sqrt(2) * math.exp(log_ratio)
 
 
 def mean_norm(dim: int, variance: float, offset: float) -> float:
     """Return E |Z| for Z ~ N(m, variance I) in R^dim, |m| = offset."""
-    ratio = math.exp(math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2))
     confluent = special.hyp1f1(-0.5, dim / 2, -(offset**2) / (2 * variance))
-    return float(math.sqrt(2 * variance) * ratio * confluent)
+    return float(math.sqrt(variance) * mean_chi(dim) * confluent)
 
 
 def psi(u: float, dim: int) -> float:

@@ -27,7 +27,8 @@ def noise_given_signal(data: np.ndarray, factor: float = 1.0) -> Pairs:
     cross = ALONG @ data @ ACROSS
     schur = noise - cross @ np.linalg.pinv(ACROSS @ data @ ACROSS) @ cross.T
     left = op_norm(schur)
-    gap = abs(left - 1 / float(DIRECTION @ np.linalg.solve(data, DIRECTION)))
+    precision = float(DIRECTION @ np.linalg.solve(data, DIRECTION))
+    gap = abs(left - 1 / precision)
     pairs = [(left, factor * op_norm(noise)), (gap, 0)]
     return lines(pairs, "amini2021, Section 1, the decomposition")
 

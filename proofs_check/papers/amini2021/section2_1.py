@@ -69,14 +69,16 @@ def joint_quotients(
 
 
 def sec2_1_jointly() -> Check:
-    joint = Setting("|(x, y)|")
-    total = Setting("x + y")
+    joint = (Setting("|(x, y)|"),)
+    total = (Setting("x + y"),)
     back = partial(joint_quotients, factor=math.sqrt(2), back=True)
-    smaller = Inequality(partial(back, factor=1.4))
-    return Check(
-        printed=Form(Inequality(joint_quotients), (joint,)),
-        corrected=Form(Inequality(back), (joint, total)),
-        controls=(Control("1.4 for sqrt(2)", smaller, (total,), "wrong factor"),),
+    smaller = wrong("1.4 for sqrt(2)", "wrong factor", settings=total, factor=1.4)
+    return check_of(
+        Inequality,
+        back,
+        {"printed": joint, "corrected": joint + total},
+        smaller,
+        printed_function=joint_quotients,
     )
 
 
@@ -108,15 +110,13 @@ def kernel_quotients(key: jax.Array, data: Any, dim: int, factor: float = 1.0) -
 
 def lem4() -> Check:
     built_in = (kernels.Distance(), kernels.Gaussian(0.7), kernels.Exponential(0.5))
-    settings = tuple(
-        Setting(f"{type(k).__name__}, d=3", {"kernel": k}, shapes={"dim": 3})
-        for k in built_in
-    )
-    smaller = Inequality(partial(kernel_quotients, factor=0.995))
-    return Check(
-        printed=Form(Inequality(kernel_quotients), settings),
-        controls=(Control("0.995 of the constant", smaller, settings, "wrong factor"),),
-    )
+    settings = []
+    for kernel in built_in:
+        name = f"{type(kernel).__name__}, d=3"
+        settings.append(Setting(name, {"kernel": kernel}, shapes={"dim": 3}))
+    printed = {"printed": tuple(settings)}
+    smaller = wrong("0.995 of the constant", "wrong factor", factor=0.995)
+    return check_of(Inequality, kernel_quotients, printed, smaller)
 
 
 def _slopes_over_omega(
@@ -172,13 +172,14 @@ def without_t(formula: Callable[..., Bound]) -> Callable[..., Bound]:
 
 
 def thm1_lc(inputs: Inputs) -> Check:
-    models = (
-        trials.sums("Gaussian"),
-        trials.sums("class (a), softplus", problems.SoftplusImageLaw()),
-        trials.sums("class (b), uniform", problems.RampLaw(0.0)),
-        trials.sums("class (b), ramp", problems.RampLaw()),
-        trials.sums("class (c), skewed", problems.SkewedLaw()),
-    )
+    laws = {
+        "Gaussian": trials.GAUSSIAN,
+        "class (a), softplus": problems.SoftplusImageLaw(),
+        "class (b), uniform": problems.RampLaw(0.0),
+        "class (b), ramp": problems.RampLaw(),
+        "class (c), skewed": problems.SkewedLaw(),
+    }
+    models = [trials.sums(name, law) for name, law in laws.items()]
     formula = concentration.lipschitz_kernel
     tail = Tail(trials.gram_error, per_point(formula, mean_scale="mean_scale"))
     still = per_point(without_t(formula), mean_scale="mean_scale")
@@ -197,15 +198,8 @@ def thm1_lc(inputs: Inputs) -> Check:
 
 def within(c: float, e: float) -> Setting:
     """Return W within e of -1 or 1, which is in class (b) with omega = 4 e, and t for delta = 0.05 with this c."""
-    numbers = {
-        "lipschitz": 1.0,
-        "omega": 4 * e,
-        "scale": 1.0,
-        "n": 32.0,
-        "c": c,
-        "e": e,
-        "t": math.sqrt(math.log(20) / c),
-    }
+    t = math.sqrt(math.log(20) / c)
+    numbers = {**UNIT, "omega": 4 * e, "n": 32.0, "c": c, "e": e, "t": t}
     return Setting(f"W within {e:g} of -1 or 1, c={c:g}", None, numbers, {"n": 32})
 
 
@@ -339,8 +333,9 @@ def concentrated_normal(
 def sum_of_normals_tail(value: float, n: int) -> float:
     """log P(|K - E K|_F > value), the square is 2 n (2 a^2 + q): a standard normal a, chi-square q of n - 1 degrees."""
     a = np.linspace(-12, 12, 20_001)
-    beyond = stats.chi2.sf(value**2 / (2 * n) - 2 * a**2, n - 1)
-    return log_of(float(stats.norm.pdf(a) @ beyond * (a[1] - a[0])))
+    q = value**2 / (2 * n) - 2 * a**2
+    density = stats.norm.pdf(a) * (a[1] - a[0])
+    return log_of(float(density @ stats.chi2.sf(q, n - 1)))
 
 
 def thm1_33(grids: Grids) -> Check:

@@ -28,7 +28,6 @@ from proofs_check.papers.amini2021.setup import (
     Inputs,
     Pairs,
     around,
-    at_least,
     check_of,
     rescaled,
     wrong,
@@ -159,29 +158,20 @@ def pair_variance_error(
 
 def gaussian_pair_variance() -> Check:
     offsets = [np.zeros(2), np.array([0.7, -1.1]), np.full(20, 0.5)]
-    settings = tuple(
-        Setting(f"v={v:g}, |m|={float(np.linalg.norm(m)):.3g}, d={len(m)}", m, {"v": v})
-        for v in (0.01, 0.3, 1.2)
-        for m in offsets
-    )
+    settings = []
+    for v in (0.01, 0.3, 1.2):
+        for m in offsets:
+            size = np.linalg.norm(m)
+            name = f"v={v:g}, |m|={size:.3g}, d={len(m)}"
+            settings.append(Setting(name, m, {"v": v}))
+    name = "the noise of one of the two points"
+    halved = wrong(name, "term left out", factor=0.5)
+    name = "the root of the variance for the variance"
+    root = wrong(name, "swapped constants", power=0.5)
     # The quadrature subtracts numbers that nearly agree.
     identity = partial(Identity, tolerance=3e5)
-    halved = identity(partial(pair_variance_error, factor=0.5))
-    root = identity(partial(pair_variance_error, power=0.5))
-    return Check(
-        corrected=Form(identity(pair_variance_error), settings),
-        controls=(
-            Control(
-                "the noise of one of the two points", halved, settings, "term left out"
-            ),
-            Control(
-                "the root of the variance for the variance",
-                root,
-                settings,
-                "swapped constants",
-            ),
-        ),
-    )
+    corrected = {"corrected": tuple(settings)}
+    return check_of(identity, pair_variance_error, corrected, halved, root)
 
 
 def kernel_limit(d: int, target: float = TAU, factor: float = 1.0) -> Pairs:
@@ -189,15 +179,13 @@ def kernel_limit(d: int, target: float = TAU, factor: float = 1.0) -> Pairs:
     r = np.linspace(0, 12, 601)
     a = NOISE**2 / TAU**2
     widened = TAU * math.sqrt(1 + 2 * a / d)
-    change = np.exp(-(r**2) / (2 * widened**2)) - np.exp(-(r**2) / (2 * target**2))
-    right = 2 * a / (math.e * d)
+    limit = np.exp(-(r**2) / (2 * target**2))
+    change = np.abs(np.exp(-(r**2) / (2 * widened**2)) - limit)
+    largest = 2 * a / (math.e * d)
     excess = math.expm1(a - d / 2 * math.log1p(2 * a / d))  # s^-d / exp(-a) - 1
-    source = "amini2021, Example 1, the limits"
-    return [
-        (float(np.max(np.abs(change))) / right, always(factor, source)),
-        (excess / math.expm1(a**2 / d), always(factor, source)),
-        at_least(excess, always(0, source)),
-    ]
+    first = (np.max(change) / largest, factor)
+    second = (excess / math.expm1(a**2 / d), factor)
+    return lines([first, second, (0, excess)], "amini2021, Example 1, the limits")
 
 
 def ex1_limit(grids: Grids) -> Check:
@@ -217,18 +205,16 @@ def _gaussian_deviation(
     With `square` the square of the standard deviation of a coordinate stands for it.
     """
 
+    formula = partial(
+        concentration.gaussian_kernel, lengthscale=1.0, as_printed=as_printed
+    )
+
     def right(setting: Setting) -> Bound:
-        numbers = setting.numbers
         d = setting.data.means.shape[1]
+        numbers = setting.numbers
         deviation = numbers["scale"] * numbers["lipschitz"] * math.exp(0.5)
-        bound = concentration.gaussian_kernel(
-            noise=math.sqrt(d) * (deviation**2 if square else deviation),
-            lengthscale=1.0,
-            dim=d,
-            num_points=numbers["n"],
-            t=numbers["t"],
-            as_printed=as_printed,
-        )
+        noise = math.sqrt(d) * (deviation**2 if square else deviation)
+        bound = formula(noise=noise, dim=d, num_points=numbers["n"], t=numbers["t"])
         return rescaled(bound, d**power)
 
     return right

@@ -53,21 +53,21 @@ CASES = ((16, 0.0), (16, 20.0), (64, 40.0))
 
 
 def _inner_products(
-    cases: Sequence[tuple[int, float]], deltas: Sequence[float]
+    cases: Sequence[tuple[int, float]], deltas: Sequence[float], *names: str
 ) -> tuple[Setting, ...]:
-    """Return cases with failure probabilities delta, which are also t, and the u with 3 exp(-u^2 / 2) = delta."""
+    """Return cases with failure probabilities delta, and some numbers: t = delta, u with 3 exp(-u^2 / 2) = delta."""
     settings = []
     for dim, norm in cases:
         model = inner_products(trials.POINTS, dim, norm, 64)
         for delta in deltas:
-            numbers = {
-                "dim": float(dim),
-                "operator": 1.0,
+            known = {
                 "mean_norm": norm,
                 "mean_rank": 2.0 * (norm > 0),
                 "u": math.sqrt(2 * math.log(3 / delta)),
                 "t": delta,
             }
+            numbers = {name: known[name] for name in names}
+            numbers |= {"dim": float(dim), "operator": 1.0}
             settings.append(model.setting(f"delta={delta:g}", numbers))
     return tuple(settings)
 
@@ -95,7 +95,7 @@ def thm2(inputs: Inputs, grids: Grids) -> Check:
     without_means = Tail(
         trials.gram_error, lambda setting: bound(with_numbers(setting, mean_norm=0.0))
     )
-    settings = _inner_products(CASES, inputs.deltas)
+    settings = _inner_products(CASES, inputs.deltas, "mean_norm", "mean_rank", "u")
     far = settings[-len(inputs.deltas) :]
     return Check(
         printed=Form(signs, grids["printed"]),
@@ -143,7 +143,7 @@ def _eq14_shape(setting: Setting, mean_norm: float | None = None) -> Bound:
 def eq14(inputs: Inputs) -> Check:
     # From Theorem B with u <= sqrt(n) and rank M <= n.
     upper = max(4 / KAPPA**2, 6 / KAPPA)
-    settings = _inner_products(CASES, inputs.deltas)
+    settings = _inner_products(CASES, inputs.deltas, "mean_norm", "t")
     far = settings[-len(inputs.deltas) :]
     trial = trials.gram_error
     tenth = Calibrated(trial, _eq14_shape, 0.0, upper / 10)
@@ -212,8 +212,10 @@ def sec2_2_relative(grids: Grids) -> Check:
 def shape_error(n: float, d: float, M: float, power: float = -0.5) -> np.ndarray:
     """The shape of (14) over n, at sigma_inf = sigma / sqrt(d) and kappa = 1, against Example 2."""
     s = NOISE / math.sqrt(d)
-    shape = (s**2 * (n + math.sqrt(n * d)) + s * math.sqrt(n) * M) / n
-    printed = NOISE**2 * (1 / d + (n * d) ** -0.5) + NOISE * (n * d) ** power * M
+    centred = s**2 * (n + math.sqrt(n * d))
+    shape = (centred + s * math.sqrt(n) * M) / n
+    size = NOISE * (n * d) ** power * M
+    printed = NOISE**2 * (1 / d + (n * d) ** -0.5) + size
     return np.array([printed / shape - 1])
 
 
@@ -247,7 +249,8 @@ def _centred_shape(setting: Setting) -> Bound:
 
 
 def sec2_2_centred(inputs: Inputs) -> Check:
-    settings = _inner_products(((64, 0.0), (16, 0.0)), inputs.deltas)
+    cases = ((64, 0.0), (16, 0.0))
+    settings = _inner_products(cases, inputs.deltas, "u", "t")
     shape = partial(Calibrated, trials.gram_error, _centred_shape, 0.0)
     tenfold = Tail(over_gram_error, partial(_over_lower, factor=10.0))
     return Check(
@@ -272,9 +275,9 @@ def limit_errors(
     pairs = []
     for s in (0.03, 0.01):
         X = M / s + s * W
-        E = X.T @ X - M.T @ M / s**2 - d * s**2 * np.eye(n)
+        mean = M.T @ M / s**2 + d * s**2 * np.eye(n)
         right = s**2 * op_norm(W.T @ W - d * np.eye(n))
-        pairs.append((abs(op_norm(E) - limit), right))
+        pairs.append((abs(op_norm(X.T @ X - mean) - limit), right))
     return lines(pairs, "amini2021, Section 2.2, the limit")
 
 
@@ -295,7 +298,8 @@ def lower_rank_one(*, n: float, u: float, factor: float = 1.0) -> Bound:
 def log_below(level: float, n: int) -> float:
     """Return log P(|y| + |y_1| < level) for y ~ N(0, I) in R^n: the norm |b y' + y b'| for b = e_1."""
     a = np.linspace(0, level / 2, 20_001)
-    values = 2 * stats.norm.pdf(a) * stats.chi2.cdf((level - a) ** 2 - a**2, n - 1)
+    others = stats.chi2.cdf((level - a) ** 2 - a**2, n - 1)
+    values = 2 * stats.norm.pdf(a) * others
     return log_of(float(np.trapezoid(values, a)))
 
 

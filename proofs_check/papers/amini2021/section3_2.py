@@ -31,15 +31,14 @@ from proofs_check.papers.amini2021.setup import (
     TAU,
     Inputs,
     Pairs,
-    at_least,
     blocks,
     check_of,
     distances_on_spheres,
     wrong,
 )
 from proofs_check.papers.shared import (
-    always,
     bound_of,
+    lines,
     op_norm,
     real,
     rng_of,
@@ -67,23 +66,19 @@ def separation_ratios(
 ) -> Pairs:
     """gamma~^2 over gamma^2, between the smallest share and 1/2."""
     rng = rng_of(key)
-    source = "amini2021, (22)"
-    low = always(lower(data), source)
-    high = always(0.5, source)
     pairs = []
     for _ in range(30):
         gamma2, gamma_tilde2 = _separations(rng, data)
         ratio = gamma_tilde2 / gamma2
-        pairs += [at_least(ratio, low), (ratio, high)]
-    return pairs
+        pairs += [(lower(data), ratio), (ratio, 0.5)]
+    return lines(pairs, "amini2021, (22)")
 
 
 def eq22() -> Check:
     equal = (Setting("R=3, equal shares", np.full(3, 1 / 3)),)
-    unequal = (
-        Setting("shares .5, .3, .2", np.array([0.5, 0.3, 0.2])),
-        Setting("shares .9, .1", np.array([0.9, 0.1])),
-    )
+    three = Setting("shares .5, .3, .2", np.array([0.5, 0.3, 0.2]))
+    two = Setting("shares .9, .1", np.array([0.9, 0.1]))
+    unequal = (three, two)
     balanced = Identity(balanced_error)
     largest = Inequality(partial(separation_ratios, lower=np.max))
     return Check(
@@ -282,8 +277,10 @@ def gaussian_theorem_3_error(d: float, vbar2: float, power: int = 2) -> np.ndarr
         _slope_of_gaussian, bounds=(0, 4 * TAU), options={"xatol": 1e-10}
     )
     F = float(theorem_3(-search.fun, d, vbar2, as_printed=True).value) / 16
-    noise = NOISE**2 / TAU**power / d * (1 + 1.5 / math.sqrt(400.0)) ** 2
-    return np.array([32 / 0.3 * (4 / math.e * noise + vbar2) / F - 1])
+    far = 1 + 1.5 / math.sqrt(400.0)
+    noise = NOISE**2 / TAU**power / d * far**2
+    printed = 32 / 0.3 * (4 / math.e * noise + vbar2)
+    return np.array([printed / F - 1])
 
 
 def eq25() -> Check:

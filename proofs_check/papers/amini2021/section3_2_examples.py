@@ -78,13 +78,12 @@ def radial_mean_errors(
 
 def library_radial_errors(r: float, q: float, d: int) -> np.ndarray:
     """The mean kernel of the library against quadrature for all cosines."""
-    others = np.stack([q * COSINES, q * np.sqrt(1 - COSINES**2)], axis=1)
-    mean = measures.mean_kernel_between(
-        kernels.Gaussian(TAU),
-        real(r * np.eye(1, d)),
-        real(others @ np.eye(2, d)),
-        measures.RadialNoise(NOISE),
-    )
+    kernel = kernels.Gaussian(TAU)
+    noise = measures.RadialNoise(NOISE)
+    sines = np.sqrt(1 - COSINES**2)
+    others = q * np.stack([COSINES, sines], axis=1) @ np.eye(2, d)
+    first = r * np.eye(1, d)
+    mean = measures.mean_kernel_between(kernel, real(first), real(others), noise)
     return as_residual(np.asarray(mean[0]) / _radial_means(r, q, d) - 1)
 
 

@@ -35,6 +35,7 @@ from proofs_check.papers.amini2021.setup import (
     Pairs,
     around,
     check_of,
+    exceeds,
     form_shape,
     inner_products,
     log_of,
@@ -50,7 +51,7 @@ from proofs_check.papers.amini2021.ten_points import (
     sum_errors,
 )
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import Exceeds, Grids, part_of, real, rng_of
+from proofs_check.papers.shared import Grids, part_of, real, rng_of
 
 
 def gaussian_tail(k: int, t: float, kappa: float = 0.5) -> tuple[float, float]:
@@ -250,21 +251,20 @@ def lem3(inputs: Inputs, grids: Grids) -> Check:
     n = 12
     z = np.full(n, n**-0.5)
     weights = np.outer(z, z)
-    drawn = tuple(
-        with_form(inner_products(n, 16, norm), weights, math.log(4 / delta), delta)
-        for norm in (0.0, 10.0)
-        for delta in inputs.deltas
-    )
+    forms = []
+    for norm in (0.0, 10.0):
+        model = inner_products(n, 16, norm)
+        for delta in inputs.deltas:
+            forms.append(with_form(model, weights, math.log(4 / delta), delta))
+    drawn = tuple(forms)
     shape = partial(Calibrated, trials.form_error, _unit_vector_shape, 0.0)
-    settings = grids["corrected"]
-    half = Exact(Exceeds(unit_vector_tail, part_of(0.5, unit_vector_form)))
-    return Check(
+    tenth = shape(PROVED / 10)
+    smaller = Control("a tenth of the constant", tenth, drawn, "wrong factor")
+    part = part_of(0.5, unit_vector_form)
+    half = wrong("half of the deviation", "wrong factor", part)
+    check = check_of(exceeds(unit_vector_tail), unit_vector_form, grids, half)
+    return dataclasses.replace(
+        check,
         printed=Form(shape(PROVED), drawn),
-        corrected=Form(Exact(Exceeds(unit_vector_tail, unit_vector_form)), settings),
-        controls=(
-            Control(
-                "a tenth of the constant", shape(PROVED / 10), drawn, "wrong factor"
-            ),
-            Control("half of the deviation", half, settings, "wrong factor"),
-        ),
+        controls=(smaller, *check.controls),
     )

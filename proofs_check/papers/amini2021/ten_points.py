@@ -21,10 +21,14 @@ UNIT = {"lipschitz": 1.0, "omega": 1.0, "scale": 1.0}
 
 def has_property_33(c: float) -> bool:
     """Tell whether the law has property (33): P(A) <= exp(-c (E d(W, A))^2) for all of its 1023 sets."""
-    sets = (np.arange(1, 2 ** len(ATOMS))[:, None] >> np.arange(len(ATOMS))) & 1
+    count = len(ATOMS)
+    numbers = np.arange(1, 2**count)
+    sets = (numbers[:, None] >> np.arange(count)) & 1
     gaps = np.abs(ATOMS[:, None] - ATOMS)
-    away = np.min(np.where(sets[:, None, :] == 1, gaps, np.inf), axis=2) @ MASSES
-    return bool(np.all(sets @ MASSES <= np.exp(-c * away**2) * (1 + 1e-12)))
+    distances = np.min(np.where(sets[:, None, :] == 1, gaps, np.inf), axis=2)
+    away = distances @ MASSES
+    claimed = np.exp(-c * away**2) * (1 + 1e-12)
+    return bool(np.all(sets @ MASSES <= claimed))
 
 
 def sum_errors(num_points: int) -> tuple[float, float]:
@@ -32,8 +36,8 @@ def sum_errors(num_points: int) -> tuple[float, float]:
     choices = np.array(list(itertools.product(range(len(ATOMS)), repeat=num_points)))
     w = ATOMS[choices]
     chances = np.prod(MASSES[choices], axis=1)
-    squares = 2 * num_points * np.sum(w**2, axis=1) + 2 * np.sum(w, axis=1) ** 2
-    norms = np.sqrt(squares)
+    totals = np.sum(w, axis=1)
+    norms = np.sqrt(2 * num_points * np.sum(w**2, axis=1) + 2 * totals**2)
     return float(chances @ norms**2), float(chances @ norms)
 
 

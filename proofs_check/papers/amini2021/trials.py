@@ -100,11 +100,13 @@ class Model:
         """What bounds need: n, L, omega, the largest |Sigma_i|^(1/2) and their root mean square."""
         sizes = self.variances.max(axis=1)
         # In case (b) of class LC omega / sqrt(2 pi) may stand for omega.
-        divisor = math.sqrt(2 * math.pi) if self.law.lc_class == "b" else 1
+        omega = float(self.law.omega)
+        if self.law.lc_class == "b":
+            omega /= math.sqrt(2 * math.pi)
         return {
             "n": float(len(self.means)),
             "lipschitz": self.lipschitz,
-            "omega": float(self.law.omega) / divisor,
+            "omega": omega,
             "scale": math.sqrt(sizes.max()),
             "mean_scale": math.sqrt(sizes.mean()),
         }
@@ -194,7 +196,8 @@ def _deviation(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
     """K - E K or, where the number `reused` is not 0, with the noise of the first point on all of them."""
     means = population["means"]
     X = problems.perturb(key, means, population["noise"], law=population["law"]).points
-    X = jnp.where(numbers["reused"] > 0, means + (X[:1] - means[:1]), X)
+    shifted = means + (X[:1] - means[:1])
+    X = jnp.where(numbers["reused"] > 0, shifted, X)
     return gram(population["kernel"], X) - population["mean"]
 
 
@@ -205,7 +208,8 @@ def _norm(E: jax.Array) -> jax.Array:
 def gram_error(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
     """|K - E K| / n in operator norm or, where the number `operator` is 0, in Frobenius norm."""
     E = _deviation(key, population, numbers)
-    return jnp.where(numbers["operator"] > 0, _norm(E), jnp.linalg.norm(E)) / E.shape[0]
+    norm = jnp.where(numbers["operator"] > 0, _norm(E), jnp.linalg.norm(E))
+    return norm / E.shape[0]
 
 
 def form_error(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
@@ -221,8 +225,9 @@ def gap_error(
     del population
     first, second = jax.random.split(key)
     e = numbers["e"]
-    centres = jax.random.rademacher(first, (n,), e.dtype) * jnp.sqrt(1 - e**2 / 3)
-    W = centres + e * (2 * jax.random.uniform(second, (n,), e.dtype) - 1)
+    signs = jax.random.rademacher(first, (n,), e.dtype)
+    steps = 2 * jax.random.uniform(second, (n,), e.dtype) - 1
+    W = signs * jnp.sqrt(1 - e**2 / 3) + e * steps
     return _norm(W[:, None] + W[None, :]) / n
 
 
@@ -235,9 +240,11 @@ def clipped_norm(
     """
     del population
     dtype = numbers["n"].dtype
-    h = jnp.clip(4 * jax.random.uniform(key, (most,), dtype) - 2, -1, 1)
+    X = 4 * jax.random.uniform(key, (most,), dtype) - 2
+    h = jnp.clip(X, -1, 1)
     counted = jnp.arange(most, dtype=dtype) < numbers["n"]
-    return jnp.maximum(jnp.sum(jnp.where(counted, h * h, 0)) - 2 / 3, 2 / 3)
+    square = jnp.sum(jnp.where(counted, h * h, 0))
+    return jnp.maximum(square - 2 / 3, 2 / 3)
 
 
 @sample("deviation")
@@ -281,7 +288,8 @@ def signs_norm(
         state: tuple[jax.Array, jax.Array, jax.Array], _: None
     ) -> tuple[Any, tuple[jax.Array, jax.Array]]:
         v, before, beta = state
-        w = matmul(matmul(W, v)[None, :], W)[0] / n - beta * before
+        product = matmul(matmul(W, v)[None, :], W)[0]
+        w = product / n - beta * before
         alpha = jnp.vdot(v, w, precision=jax.lax.Precision.HIGHEST)
         w = w - alpha * v
         beta = jnp.linalg.norm(w)
@@ -290,7 +298,8 @@ def signs_norm(
     unit = start / jnp.linalg.norm(start)
     initial = (unit, jnp.zeros_like(start), jnp.zeros((), dtype))
     _, (alphas, betas) = jax.lax.scan(step, initial, None, length=steps)
-    T = jnp.diag(alphas) + jnp.diag(betas[:-1], 1) + jnp.diag(betas[:-1], -1)
+    off_diagonal = betas[:-1]
+    T = jnp.diag(alphas) + jnp.diag(off_diagonal, 1) + jnp.diag(off_diagonal, -1)
     return jnp.max(eigvalsh(T)) - 1
 
 
@@ -324,7 +333,8 @@ def truncation_error(
 def angle(key: jax.Array, population: Any, numbers: Numbers, *, dim: int) -> jax.Array:
     """The inner product of two uniform directions, or where `reused` is not 0 of one with itself, times `factor`."""
     del population
-    u = jax.random.normal(key, (2, dim), numbers["factor"].dtype)
-    u = u / jnp.linalg.norm(u, axis=1, keepdims=True)
-    other = jnp.where(numbers["reused"] > 0, u[0], u[1])
-    return numbers["factor"] * jnp.sum(u[0] * other)
+    factor = numbers["factor"]
+    normal = jax.random.normal(key, (2, dim), factor.dtype)
+    u, v = normal / jnp.linalg.norm(normal, axis=1, keepdims=True)
+    other = jnp.where(numbers["reused"] > 0, u, v)
+    return factor * jnp.sum(u * other)
