@@ -332,8 +332,8 @@ def _smirnov(m: int, log: Ball) -> Sides:
     total = ball(0)
     count = ball(1)
     for j in range(int((m * (1 - x)).floor().unique_fmpz()) + 1):
-        place = x + ball(j) / m
-        total += count * place ** (j - 1) * (1 - place) ** (m - j)
+        point = x + ball(j) / m
+        total += count * point ** (j - 1) * (1 - point) ** (m - j)
         count *= ball(m - j) / (j + 1)
     return 2 * x * total, (-log).exp()
 

@@ -73,7 +73,7 @@ def cosines(dim: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes, weights / weights.sum()
 
 
-def still_kernel(a: Any, radius: float, other: float, lengthscale: float) -> Any:
+def still_kernel(a: Any, radius: Any, other: Any, lengthscale: float) -> Any:
     """Return the Gaussian kernel of two points at these distances from the origin, a the cosine of the angle."""
     squared = radius**2 + other**2 - 2 * a * radius * other
     return np.exp(-squared / (2 * lengthscale**2))

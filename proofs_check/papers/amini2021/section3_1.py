@@ -188,7 +188,8 @@ def operations(run: Callable[..., Any], n: int, dim: int) -> float:
     """Return the operations of a program on n points, as XLA counts them."""
     shape = jax.ShapeDtypeStruct((n, dim), jnp.result_type(float))
     key = jax.eval_shape(lambda: jax.random.key(0))
-    return float(jax.jit(run).lower(key, shape).cost_analysis()["flops"])
+    analysis: Any = jax.jit(run).lower(key, shape).cost_analysis()
+    return float(analysis["flops"])
 
 
 def growth_of_operations(R: int, run: Callable[..., Any] = _labels) -> Pairs:

@@ -104,7 +104,7 @@ def separation_bounds(
     *, gamma2: float, vbar2: float, m: float, t: float, as_printed: bool = False
 ) -> tuple[Bound, Bound]:
     """Return the bounds (30) of gamma^2, from below, and of vbar^2 for two clusters of m points."""
-    sizes = {
+    sizes: dict[str, Any] = {
         "bound": 1.0,
         "min_share": 0.5,
         "num_points": 2 * m,
@@ -158,7 +158,7 @@ def corollary_from_theorem(
     share = 0.5
     vbar2 = 1e-9
     t = 2.5
-    model = {
+    model: dict[str, Any] = {
         "num_clusters": 2,
         "lipschitz": 1.0,
         "noise": 1.0,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -53,7 +54,7 @@ def sec3_4(grids: Grids) -> Check:
     )
 
 
-FAMILIES = {
+FAMILIES: dict[str, tuple[Any, float]] = {
     "exp(-s / 2)": (lambda s: np.exp(-s / 2), math.exp(-0.5)),
     "1 / (1 + s)": (lambda s: 1 / (1 + s), 3 * math.sqrt(3) / 8),
     "sin(s)": (np.sin, 2.0),

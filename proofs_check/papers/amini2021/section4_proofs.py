@@ -202,9 +202,9 @@ def worst_rate(rows: np.ndarray, splits: np.ndarray, factor: float) -> float:
 
 
 def kmeans_rates(
-    key: jax.Array, factor: float, part: float = 1.0, as_printed: bool = False
+    key: jax.Array, factor: float, share: float = 1.0, as_printed: bool = False
 ) -> Pairs:
-    """Worst rates of two clusters of 7 whose rows are moved, if the hypothesis holds, against a part of the bound."""
+    """Worst rates of two clusters of 7 whose rows are moved, if the hypothesis holds, against a share of the bound."""
     rng = rng_of(key)
     splits = _splits()
     psi = np.array([[1.0, 0.2], [0.2, 0.8]])
@@ -227,13 +227,13 @@ def kmeans_rates(
             )
             if right.valid:
                 rate = worst_rate(rows + step, splits, factor)
-                pairs.append((rate, rescaled(right, part)))
+                pairs.append((rate, rescaled(right, share)))
     return pairs
 
 
 def kmeans_step(grids: Grids) -> Check:
     first = grids["both"][:1]
-    fifth = wrong("a fifth of it", "wrong factor", settings=first, part=0.2)
+    fifth = wrong("a fifth of it", "wrong factor", settings=first, share=0.2)
     return check_of(Inequality, kmeans_rates, grids, fifth, printed=AS_PRINTED)
 
 

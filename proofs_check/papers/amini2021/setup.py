@@ -244,7 +244,7 @@ def distances_on_spheres(
     return dataclasses.replace(model, extra={"labels": labels})
 
 
-def two_spheres(r: float, q: float, d: float, noise: float = NOISE) -> dict[str, float]:
+def two_spheres(r: float, q: float, d: float, noise: float = NOISE) -> dict[str, Any]:
     """Return the arguments of the bounds for two spheres, with the noise and the bandwidth of Section 3.5."""
     return {
         "radius": r,
