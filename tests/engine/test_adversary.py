@@ -19,7 +19,7 @@ from scipy import integrate, special, stats
 from jaxkern.bounds import Bound
 from proofs_check.claim import Form, Identity, Setting, Tail
 from proofs_check.cli import attack
-from proofs_check.engine import adversary, draws, enclosures, files
+from proofs_check.engine import adversary, draws, enclosures, files, samples
 from proofs_check.engine.adversary import Target
 from proofs_check.papers import adversaries as _parts
 from proofs_check.papers import targets
@@ -447,7 +447,9 @@ def both_sides(target, params):
     return np.array(
         [
             (left, right.value)
-            for left, right in form.statement.sides(jax.random.key(0), setting)
+            for left, right in samples.evaluate(
+                form.statement.sides, setting, lambda: jax.random.key(0)
+            )
         ]
     )
 
