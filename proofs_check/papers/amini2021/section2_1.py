@@ -28,6 +28,7 @@ from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.expectations import mean_norm
 from proofs_check.papers.amini2021.setup import (
     AS_PRINTED,
+    GRAM_TAIL,
     Inputs,
     Pairs,
     around,
@@ -180,19 +181,19 @@ def thm1_lc(inputs: Inputs) -> Check:
         "class (c), skewed": problems.SkewedLaw(),
     }
     models = [trials.sums(name, law) for name, law in laws.items()]
-    formula = concentration.lipschitz_kernel
-    tail = Tail(trials.gram_error, per_point(formula, mean_scale="mean_scale"))
-    still = per_point(without_t(formula), mean_scale="mean_scale")
-    without = Tail(trials.gram_error, still)
     settings = around(models, inputs.deltas)
     (rare,) = around(models[:1], (0.01,))
     reused = (with_numbers(rare, reused=1.0),)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(
-            Control("without the term in t", without, settings[:1], "term left out"),
-            Control("one draw of the noise for all points", tail, reused, "reused key"),
-        ),
+    formula = concentration.lipschitz_kernel
+    still = per_point(without_t(formula), mean_scale="mean_scale")
+    first = settings[:1]
+    name = "one draw of the noise for all points"
+    return check_of(
+        GRAM_TAIL,
+        per_point(formula, mean_scale="mean_scale"),
+        {"corrected": settings},
+        wrong("without the term in t", "term left out", still, settings=first),
+        wrong(name, "reused key", settings=reused),
     )
 
 
@@ -240,12 +241,9 @@ def distance_kernel(inputs: Inputs) -> Check:
     centres = trials.two_centres(n, n, 50.0)
     far = trials.distances("distances, two far centres", centres, 1.0, 3)
     bound = per_point(concentration.distance_kernel, mean_scale="mean_scale")
-    tail = Tail(trials.gram_error, bound)
     settings = around((near, *inputs.models, far), inputs.deltas)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(controls.part_of(0.74, tail, settings),),
-    )
+    smaller = controls.part_of(0.74, GRAM_TAIL(bound), settings)
+    return check_of(GRAM_TAIL, bound, {"corrected": settings}, smaller)
 
 
 def total_variance(model: trials.Model) -> float:
@@ -272,15 +270,11 @@ def distance_kernel_variance(inputs: Inputs) -> Check:
     )
     first = settings[:: len(inputs.deltas)]
     formula = concentration.distance_kernel_from_variance
-    tail = Tail(trials.gram_error, per_point(formula))
-    still = Tail(trials.gram_error, per_point(without_t(formula)))
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(
-            Control("without the term in t", still, first, "term left out"),
-            controls.part_of(0.75, tail, first),
-        ),
-    )
+    bound = per_point(formula)
+    without = per_point(without_t(formula))
+    still = wrong("without the term in t", "term left out", without, settings=first)
+    smaller = controls.part_of(0.75, GRAM_TAIL(bound), first)
+    return check_of(GRAM_TAIL, bound, {"corrected": settings}, still, smaller)
 
 
 def variances_lc(

@@ -19,11 +19,11 @@ from proofs_check.claim import (
     Inequality,
     Rate,
     Setting,
-    Tail,
 )
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.expectations import mean_of_gaussian
 from proofs_check.papers.amini2021.setup import (
+    GRAM_TAIL,
     NOISE,
     Inputs,
     Pairs,
@@ -224,24 +224,18 @@ def eq10(inputs: Inputs) -> Check:
     in_operator_norm = around(inputs.models, inputs.deltas, operator=True, square=1.0)
     settings = around(inputs.models, inputs.deltas, square=1.0)
     first = in_operator_norm[:1]
-    tail = Tail(trials.gram_error, _gaussian_deviation(False))
-    faster = Tail(trials.gram_error, _gaussian_deviation(True, power=-0.5))
-    squared = Tail(trials.gram_error, _gaussian_deviation(True, square=True))
-    return Check(
-        printed=Form(
-            Tail(trials.gram_error, _gaussian_deviation(True)), in_operator_norm
-        ),
-        corrected=Form(tail, settings),
-        controls=(
-            Control("1 / d for 1 / sqrt(d)", faster, first, "wrong power"),
-            controls.part_of(0.75, tail, settings),
-            Control(
-                "the variance of a coordinate for its root",
-                squared,
-                first,
-                "swapped constants",
-            ),
-        ),
+    bound = _gaussian_deviation(False)
+    faster = _gaussian_deviation(True, power=-0.5)
+    squared = _gaussian_deviation(True, square=True)
+    name = "the variance of a coordinate for its root"
+    return check_of(
+        GRAM_TAIL,
+        bound,
+        {"printed": in_operator_norm, "corrected": settings},
+        wrong("1 / d for 1 / sqrt(d)", "wrong power", faster, settings=first),
+        controls.part_of(0.75, GRAM_TAIL(bound), settings),
+        wrong(name, "swapped constants", squared, settings=first),
+        printed_function=_gaussian_deviation(True),
     )
 
 
@@ -308,18 +302,14 @@ def eq12(inputs: Inputs) -> Check:
     distances = trials.Model(
         "distances, |Sigma|=1", kernels.Distance(), 1.0, means, sums.variances
     )
-    formula = partial(concentration.anisotropic_noise, dim=n)
-    bound = bound_of(formula, num_points="n", op_norm=1.0)
-    printed = bound_of(partial(formula, as_printed=True), num_points="n", op_norm=1.0)
-    smaller = bound_of(formula, num_points="n", op_norm=float(decay.mean()))
-    mean = Tail(trials.gram_error, smaller)
     settings = around((sums, distances), inputs.deltas, operator=True, square=1.0)
-    return Check(
-        printed=Form(Tail(trials.gram_error, printed), settings),
-        corrected=Form(Tail(trials.gram_error, bound), settings),
-        controls=(
-            Control(
-                "tr Sigma / d for |Sigma|", mean, settings[:1], "swapped constants"
-            ),
-        ),
+    formula = partial(bound_of, concentration.anisotropic_noise, num_points="n", dim=n)
+    mean = formula(op_norm=float(decay.mean()))
+    first = settings[:1]
+    return check_of(
+        GRAM_TAIL,
+        formula(op_norm=1.0),
+        {"both": settings},
+        wrong("tr Sigma / d for |Sigma|", "swapped constants", mean, settings=first),
+        printed_function=formula(op_norm=1.0, as_printed=True),
     )

@@ -26,6 +26,7 @@ from proofs_check.claim import (
 )
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.setup import (
+    GRAM_TAIL,
     KAPPA,
     NOISE,
     Inputs,
@@ -91,15 +92,14 @@ def random_signs_bound(n: int, u: float) -> Bound:
 def thm2(inputs: Inputs, grids: Grids) -> Check:
     signs = Tail(trials.signs_norm, bound_of(random_signs_bound))
     bound = per_point(concentration.inner_product_gaussian)
-    tail = Tail(trials.gram_error, bound)
-    without_means = Tail(
-        trials.gram_error, lambda setting: bound(with_numbers(setting, mean_norm=0.0))
+    without_means = GRAM_TAIL(
+        lambda setting: bound(with_numbers(setting, mean_norm=0.0))
     )
     settings = _inner_products(CASES, inputs.deltas, "mean_norm", "mean_rank", "u")
     far = settings[-len(inputs.deltas) :]
     return Check(
         printed=Form(signs, grids["printed"]),
-        corrected=Form(tail, settings),
+        corrected=Form(GRAM_TAIL(bound), settings),
         controls=(Control("without the means", without_means, far, "term left out"),),
     )
 
@@ -122,13 +122,8 @@ def inner_product_any(inputs: Inputs) -> Check:
     bound = per_point(formula, frobenius=size)
     # A net of the sphere in one dimension: without any point there would be no bound at all.
     one_dimension = per_point(formula, frobenius=size, num_points=1.0)
-    without_net = Tail(trials.gram_error, one_dimension)
-    return Check(
-        corrected=Form(Tail(trials.gram_error, bound), tuple(settings)),
-        controls=(
-            Control("without the net", without_net, tuple(settings), "term left out"),
-        ),
-    )
+    without_net = wrong("without the net", "term left out", one_dimension)
+    return check_of(GRAM_TAIL, bound, {"corrected": tuple(settings)}, without_net)
 
 
 def _eq14_shape(setting: Setting, mean_norm: float | None = None) -> Bound:

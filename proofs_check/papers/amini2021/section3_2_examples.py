@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from functools import partial
 from typing import Any
 
 import jax
@@ -11,7 +10,7 @@ import numpy as np
 from jaxkern import gram, kernels, measures, problems
 from jaxkern.bounds import concentration
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
+from proofs_check.claim import Check, Identity, Inequality, Setting
 from proofs_check.papers.amini2021.expectations import (
     mean_gaussian_of_plane,
     mean_length_of_plane,
@@ -227,17 +226,12 @@ def angle_limit(level: float = 1.0) -> Pairs:
 
 
 def ex4_alpha(grids: Grids) -> Check:
-    settings = grids["both"]
-    limit = Inequality(angle_limit)
-    by_norms = Control(
-        "a limit that depends on the norms alone",
-        Inequality(partial(angle_limit, level=0.0)),
-        settings,
-        "term left out",
-    )
-    smaller = controls.part_of(0.95, limit, settings)
-    return Check(
-        printed=Form(Inequality(angle_dependence), settings),
-        corrected=Form(limit, settings),
-        controls=(by_norms, smaller),
+    name = "a limit that depends on the norms alone"
+    return check_of(
+        Inequality,
+        angle_limit,
+        grids,
+        wrong(name, "term left out", level=0.0),
+        controls.part_of(0.95, Inequality(angle_limit), grids["both"]),
+        printed_function=angle_dependence,
     )

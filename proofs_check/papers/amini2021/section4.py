@@ -23,12 +23,12 @@ from proofs_check.claim import (
     Inequality,
     Rate,
     Setting,
-    Tail,
 )
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.expectations import mean_chi
 from proofs_check.papers.amini2021.setup import (
     AS_PRINTED,
+    GRAM_TAIL,
     KAPPA,
     PROVED,
     Inputs,
@@ -162,15 +162,11 @@ def prop3(inputs: Inputs) -> Check:
 
     models = (trials.sums("x + y, Gaussian"),)
     settings = around(models, inputs.deltas, operator=True)
-    tail = Tail(trials.gram_error, bound)
-    smaller = Tail(trials.gram_error, partial(bound, factor=1 / n))
-    return Check(
-        printed=Form(tail, settings),
-        controls=(
-            Control("1 / sqrt(n) for sqrt(n)", smaller, settings[:1], "wrong power"),
-            controls.part_of(0.69, tail, settings[:1]),
-        ),
-    )
+    first = settings[:1]
+    name = "1 / sqrt(n) for sqrt(n)"
+    smaller = wrong(name, "wrong power", settings=first, factor=1 / n)
+    part = controls.part_of(0.69, GRAM_TAIL(bound), first)
+    return check_of(GRAM_TAIL, bound, {"printed": settings}, smaller, part)
 
 
 def prop3_norm(grids: Grids) -> Check:
@@ -262,9 +258,6 @@ def lem3(inputs: Inputs, grids: Grids) -> Check:
     smaller = Control("a tenth of the constant", tenth, drawn, "wrong factor")
     part = part_of(0.5, unit_vector_form)
     half = wrong("half of the deviation", "wrong factor", part)
-    check = check_of(exceeds(unit_vector_tail), unit_vector_form, grids, half)
-    return dataclasses.replace(
-        check,
-        printed=Form(shape(PROVED), drawn),
-        controls=(smaller, *check.controls),
-    )
+    statement = exceeds(unit_vector_tail)
+    check = check_of(statement, unit_vector_form, grids, smaller, half)
+    return dataclasses.replace(check, printed=Form(shape(PROVED), drawn))

@@ -13,7 +13,7 @@ from scipy import special
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Check, Control, Exact, Form, Setting
+from proofs_check.claim import Check, Control, Exact, Form, Setting, Tail
 from proofs_check.papers import shared
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.shared import Exceeds, Grids, real
@@ -67,6 +67,17 @@ class Wrong:
     settings: tuple[Setting, ...] | None
     arguments: Mapping[str, Any]
 
+    def of(
+        self,
+        statement: Callable[..., Any],
+        function: Callable[..., Any],
+        settings: tuple[Setting, ...],
+    ) -> Control:
+        """Return the control of a check with this function, with settings if it has none of its own."""
+        variant = partial(self.function or function, **self.arguments)
+        tried = settings if self.settings is None else self.settings
+        return Control(self.name, statement(variant), tried, self.kind)
+
 
 def wrong(
     name: str,
@@ -83,12 +94,15 @@ def wrong(
 
 AS_PRINTED = {"as_printed": True}
 
+GRAM_TAIL = partial(Tail, trials.gram_error)
+"""What makes a Tail of a bound on |K - E K| / n."""
+
 
 def check_of(
     statement: Callable[..., Any],
     function: Callable[..., Any],
     grids: Grids,
-    *controls: Wrong,
+    *controls: Wrong | Control,
     printed: Mapping[str, Any] | None = None,
     printed_function: Callable[..., Any] | None = None,
 ) -> Check:
@@ -107,9 +121,9 @@ def check_of(
             forms[name] = Form(statement(variant), settings[name])
     rejected = []
     for control in controls:
-        variant = partial(control.function or function, **control.arguments)
-        tried = usual if control.settings is None else control.settings
-        rejected.append(Control(control.name, statement(variant), tried, control.kind))
+        if isinstance(control, Wrong):
+            control = control.of(statement, function, usual)
+        rejected.append(control)
     return Check(**forms, controls=tuple(rejected))
 
 
