@@ -7,7 +7,7 @@ import pytest
 
 from proofs_check.claim import Exact, Identity, Inequality
 from proofs_check.engine.enclosures import at_most, ball, precision, prove
-from proofs_check.papers.amini2021.enclosures import _changes, _outside
+from proofs_check.papers.amini2021.enclosed_probabilities import _changes, _outside
 from proofs_check.papers.chen2016 import enclosures, laws
 from proofs_check.papers.ghashami2016.enclosures import (
     USED,

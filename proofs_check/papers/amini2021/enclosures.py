@@ -1,6 +1,6 @@
-"""amini2021 by enclosures: counterexamples, probabilities, and inequalities over whole ranges."""
+"""amini2021 by enclosures: counterexamples, and inequalities over whole ranges."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction as Q
 from functools import cache, partial
 from typing import Any
@@ -13,22 +13,15 @@ from proofs_check.engine.enclosures import (
     Ball,
     at_most,
     ball,
-    binomial_tail,
     bound,
     chi_square_below,
-    chi_square_tail,
     each,
     equal,
     normal_tail,
     prove,
     together,
 )
-from proofs_check.papers.amini2021.section3_3 import (
-    block_means,
-    separation_and_variance,
-)
 from proofs_check.papers.amini2021.ten_points import UNIT
-from proofs_check.papers.shared import everywhere
 
 HALF = Q(1, 2)
 NOISE = Q(3, 2)
@@ -38,11 +31,11 @@ TAU_SQUARED = Q(13, 4)
 Sides = tuple[Any, Any]
 
 
-def _exp(x: Any) -> Ball:
+def exp(x: Any) -> Ball:
     return ball(x).exp()
 
 
-def _root(x: Any) -> Ball:
+def root(x: Any) -> Ball:
     return ball(x).sqrt()
 
 
@@ -62,7 +55,7 @@ def def2b() -> Sides:
 
     No other map is better: the image of the line under a Lipschitz map is an interval.
     """
-    return 250 * (_root(1 - Q(1, 300)) - ball(Q(1, 10))), 1
+    return 250 * (root(1 - Q(1, 300)) - ball(Q(1, 10))), 1
 
 
 ATOMS = np.array([-172, -142, -115, -90, -62, 62, 90, 115, 142, 172])  # hundredths
@@ -70,7 +63,7 @@ MASSES = np.array([10, 15, 22, 25, 28, 28, 25, 22, 15, 10])  # of 200
 
 
 def _mass_of_set(p: int, far: int) -> Sides:
-    return Q(p, 200), _exp(-(Q(far, 20_000) ** 2))
+    return Q(p, 200), exp(-(Q(far, 20_000) ** 2))
 
 
 @cache
@@ -111,17 +104,17 @@ prop4 = partial(_one_point, _printed(concentration.frobenius_mean), 1, 2, num_po
 lem2_diagonal = partial(_one_point, _printed(concentration.diagonal_variance), 2, 4)
 
 
-def _chi(d: int) -> Ball:
+def mean_chi(d: int) -> Ball:
     """E |w| for a standard normal w in R^d."""
     half = ball(Q(d, 2))
     log_ratio = ball(Q(d + 1, 2)).lgamma() - half.lgamma()
-    return _root(2) * log_ratio.exp()
+    return root(2) * log_ratio.exp()
 
 
 @_decided(at_most)
 def eq7() -> Sides:
     """n = 2, N(0, I / d), d = 10^6, f(r) = r: half of E (|X - Y| - 1)^2, and 100 (1 / d + 100 / d)."""
-    distance = _root(2) * _chi(10**6) / 1000
+    distance = root(2) * mean_chi(10**6) / 1000
     return (3 - 2 * distance) / 2, Q(101, 10**4)
 
 
@@ -129,19 +122,19 @@ def eq7() -> Sides:
 def ex1_lipschitz_printed() -> Sides:
     """The slope at one lengthscale of 1."""
     formula = _printed(concentration.gaussian_lipschitz)
-    return _exp(-HALF), bound(formula, lengthscale=1).value
+    return exp(-HALF), bound(formula, lengthscale=1).value
 
 
 @_decided(equal, "the diagonal at d = sigma = tau = 1")
 def eq9() -> Sides:
     """The true mean is 1 there."""
-    return 1, 1 / _root(3)
+    return 1, 1 / root(3)
 
 
 @_decided(at_most, "|f_(s tau) - f_1| at 2, for every d")
 def ex1_limit_printed() -> Sides:
     """tau = 2: f_(s tau)(2) >= f_2(2) = exp(-1/2), as s >= 1, and f_1(2) = exp(-2)."""
-    return _exp(-HALF) - _exp(-2), 0
+    return exp(-HALF) - exp(-2), 0
 
 
 @_decided(at_most)
@@ -150,26 +143,26 @@ def sec2_2_limit() -> Sides:
 
     2 |M'W| = 2, to within s^2 |W'W - I| = s^2.
     """
-    norm = (ball(Q(1, 100)) + _root(Q(40_001, 10_000))) / 2
+    norm = (ball(Q(1, 100)) + root(Q(40_001, 10_000))) / 2
     return 2 - norm, Q(1, 100)
 
 
 @_decided(at_most)
 def sec2_2_lower_printed() -> Sides:
     """Rank one, n = 1000, l^2 = 2 n: P(|y| + |y_1| < l) >= P(|y_1| < 4) P(chi^2_999 < l^2 - 8 l)."""
-    others = chi_square_below(2000 - 8 * _root(2000), 999)
+    others = chi_square_below(2000 - 8 * root(2000), 999)
     return (1 - 2 * normal_tail(4)) * others, HALF
 
 
 def _over_entries(q: Ball) -> Ball:
     """vbar^2 / gamma^2 for two clusters of two copies, 2 s tau apart: E K is 1 on its diagonal, q for two copies."""
-    return ((1 - q) / (1 + q - 2 * q * _exp(-2))) ** 2 / 2
+    return ((1 - q) / (1 + q - 2 * q * exp(-2))) ** 2 / 2
 
 
 @_decided(at_most)
 def ex3_noise() -> Sides:
     """q = exp(-sigma^2 / tau^2) as d grows: sigma = 2 tau and sigma = tau."""
-    return _over_entries(_exp(-4)) - _over_entries(_exp(-1)), 0
+    return _over_entries(exp(-4)) - _over_entries(exp(-1)), 0
 
 
 @_decided(at_most)
@@ -181,7 +174,7 @@ def sec3_4() -> Sides:
 def _mean_gap(d: int) -> Ball:
     """How far the mean kernel is from its limit, by the bound of `b3`."""
     formula = concentration.radial_mean_gap
-    return bound(formula, noise=NOISE, lengthscale=_root(TAU_SQUARED), dim=d).value
+    return bound(formula, noise=NOISE, lengthscale=root(TAU_SQUARED), dim=d).value
 
 
 @_decided(at_most)
@@ -190,7 +183,7 @@ def ex4_alpha_printed() -> Sides:
 
     In the limit it is f_tau(|u - v|), at |u| = |v| = 5.
     """
-    limit = _exp(Q(-10, 13)) - _exp(Q(-99, 13))
+    limit = exp(Q(-10, 13)) - exp(Q(-99, 13))
     return limit - 2 * _mean_gap(10**6), (limit + 2 * _mean_gap(10)) / 2
 
 
@@ -201,7 +194,7 @@ def _psi(u: Q, d: int) -> Ball:
 def _spread(r: int) -> Ball:
     """(v*_kk)^2 over s^-100 for d = 50."""
     x = r**2 / (TAU_SQUARED + Q(9, 100))
-    return _exp(-2 * x) * (_psi(2 * x, 50) - _psi(x, 50) ** 2)
+    return exp(-2 * x) * (_psi(2 * x, 50) - _psi(x, 50) ** 2)
 
 
 @_decided(equal)
@@ -215,7 +208,7 @@ def ex5_variance() -> Sides:
     formula = _printed(concentration.isotropic_block_variance)
     spheres = {"radius": 1, "other_radius": 1, "noise": 0, "lengthscale": 1, "dim": 3}
     printed = bound(formula, **spheres, psi=once, psi_double=twice)
-    return printed.value, (twice - once**2) * _exp(-2)
+    return printed.value, (twice - once**2) * exp(-2)
 
 
 @_decided(at_most, "ratio of the logarithms at u=5, d=10000")
@@ -275,240 +268,8 @@ def thm6_mgf_printed() -> Enclosed:
 @_decided(equal)
 def b1() -> Sides:
     """alpha = .3, |u| = 1, |v| = 5: (1 - 1.3) u_1 and -alpha v_1, u_1 = sqrt(.65)."""
-    component = _root(Q(13, 20))
+    component = root(Q(13, 20))
     return -3 * component / 10, -15 * component / 10
-
-
-# Probabilities, and what they are claimed to be at most, at the settings of the checks. A function that takes the value
-# of the bound returns the probability alone.
-
-
-def _at(claim: str, *, above: bool = False, **forms: Any) -> Any:
-    return everywhere(f"amini2021:{claim}", above=above, **forms)
-
-
-def _sum_of_normals(value: Ball, n: int) -> Ball:
-    """K = x + y and normal points: |K - E K|_F^2 = 2 n (2 a^2 + q) is at most 4 n chi^2_n."""
-    return chi_square_tail(value**2 / (4 * n), n)
-
-
-def _norm_below(value: Ball, n: int) -> Ball:
-    """P(|y| + |y_1| < value) <= P(|y| < value)."""
-    return chi_square_below(value**2, n)
-
-
-def _clipped(value: Ball, n: int, p: Any = HALF) -> Ball:
-    """P(max(N - p, p) <= value) for N ~ Bin(n, p), the number of X in {-2, 0, 2} that are not 0."""
-    most = int((value + ball(p)).floor().unique_fmpz())
-    return binomial_tail(n - most, n, 1 - p)
-
-
-def _any_share(n: int, p: Ball) -> Sides:
-    return _clipped(n * p / 4, n, p), (-(p**2) * n / 2).exp()
-
-
-def _gaussian(k: int, t: Ball) -> Sides:
-    """A coordinate, k = 0, or the norm in R^k."""
-    tail = chi_square_tail((_chi(k) + t) ** 2, k) if k else normal_tail(t)
-    return tail, (-t * t / 2).exp()
-
-
-def _truncated_normal(low: Ball, high: Ball, t: Ball) -> Sides:
-    """A standard normal variable between low and high."""
-    beyond = ball(0)
-    mean = (-low * low / 2).exp()
-    if high.is_finite():
-        beyond = normal_tail(high)
-        mean -= (-high * high / 2).exp()
-    mass = normal_tail(low) - beyond
-    mean /= (8 * ball(1).atan()).sqrt() * mass
-    tail = (normal_tail(mean + t) - beyond) / mass
-    return tail.nonnegative_part(), (-t * t / 2).exp()
-
-
-def _smirnov(m: int, log: Ball) -> Sides:
-    """2 P(D+ > x) at x^2 = (ln 2 + log) / 2 m, by the formula of Birnbaum and Tingey."""
-    x = ((ball(2).log() + log) / (2 * m)).sqrt()
-    total = ball(0)
-    count = ball(1)
-    for j in range(int((m * (1 - x)).floor().unique_fmpz()) + 1):
-        point = x + ball(j) / m
-        total += count * point ** (j - 1) * (1 - point) ** (m - j)
-        count *= ball(m - j) / (j + 1)
-    return 2 * x * total, (-log).exp()
-
-
-def _mixture(rate: int, d: int, x: Ball) -> Iterator[tuple[Ball, Ball]]:
-    """Poisson weights and P(chi^2_(d + 2 j) > x) for j up to 3 rate.
-
-    The probability grows by (x / 2)^(d / 2 + j) exp(-x / 2) / Gamma(d / 2 + j + 1).
-    """
-    y = x / 2
-    freedom = ball(Q(d, 2))
-    weight = _exp(-rate)
-    above = chi_square_tail(x, d)
-    step = y**freedom * (-y).exp() / (freedom + 1).gamma()
-    for j in range(3 * rate + 1):
-        yield weight, above
-        weight *= ball(rate) / (j + 1)
-        above += step
-        freedom += 1
-        step *= y / freedom
-
-
-def _noncentral(value: Ball, d: int, size: Ball) -> Ball:
-    """|X z|^2, noncentral chi-square, beyond the value of its mean: a Poisson mixture of chi-squares."""
-    rate = int(float(size)) ** 2 // 2
-    mean = d + size**2
-    # P(Poisson(rate) > 3 rate).
-    total = chi_square_below(2 * rate, 6 * rate + 2) if rate else ball(0)
-    for weight, tail in _mixture(rate, d, mean + value):
-        total += weight * tail
-    if mean > value:
-        for weight, tail in _mixture(rate, d, mean - value):
-            total += weight * (1 - tail)
-    return total
-
-
-def _exponential(value: Ball) -> Ball:
-    """X + 1 exponential: P(|X| > value)."""
-    below = 1 - (value - 1).exp() if value < 1 else 0
-    return (-1 - value).exp() + below
-
-
-def _above(n: int, p: Any, level: Ball) -> Ball:
-    """P(Bin(n, p) > level), and no less where the level is not told from a whole number."""
-    return binomial_tail(int(level.lower().floor().unique_fmpz()) + 1, n, p)
-
-
-def _signs_outside(value: Ball, n: int) -> Ball:
-    """P(|mean of n signs| > value)."""
-    return 2 * _above(n, HALF, n * (1 + value) / 2)
-
-
-def _around(centre: Ball, radius: Ball) -> Ball:
-    """Return the interval around a mean of signs."""
-    return (centre - radius).max(ball(-1)).union((centre + radius).min(ball(1)))
-
-
-def _outside(
-    inside: Callable[[Ball, Ball], bool], m: int, p: Ball, q: Ball, claimed: Ball
-) -> Sides:
-    """P(outside), and what is claimed, for two clusters of m signs, 1 with chances p and q.
-
-    At most the chance that a mean of signs is farther than 2 h from its own, where all within is inside.
-    """
-    for k in range(60):
-        h = ball(Q(9, 10) ** k)
-        Y = _around(2 * p - 1, 2 * h)
-        Z = _around(2 * q - 1, 2 * h)
-        tail = sum(_above(m, c, m * (c + h)) for c in (p, 1 - p, q, 1 - q))
-        if tail <= claimed and inside(Y, Z):
-            return tail, claimed
-    raise ArithmeticError("no rectangle decides")
-
-
-def _changes(p: Ball, q: Ball, Y: Ball, Z: Ball) -> tuple[list[Ball], list[Ball]]:
-    """Return the changes of Psi_11, Psi_12, Psi_22 for the kernel y z, in factors, and those of their squares."""
-    y = 2 * p - 1
-    z = 2 * q - 1
-    dy = Y - y
-    dz = Z - z
-    changes = [dy * (Y + y), dy * Z + dz * y, dz * (Z + z)]
-    blocks = block_means(y, z)
-    squares = [d * (2 * psi + d) for d, psi in zip(changes, blocks, strict=True)]
-    return changes, squares
-
-
-def _blocks_outside(m: int, t: Ball, p: Ball, q: Ball, **form: bool) -> Sides:
-    """Block means and variances beyond their bounds; as the kernel is -1 or 1, v^2 = 1 - Psi^2."""
-    sizes = {"bound": 1, "smallest": m, "num_clusters": 2, "t": t, **form}
-    means = bound(concentration.block_means, **sizes)
-    variances = bound(concentration.block_variances, **sizes)
-
-    def inside(Y: Ball, Z: Ball) -> bool:
-        changes, squares = _changes(p, q, Y, Z)
-        near = all(abs(d) <= means.value for d in changes)
-        return near and all(abs(d) <= variances.value for d in squares)
-
-    return _outside(inside, m, p, q, means.log_failure.exp())
-
-
-def _separation_outside(m: int, t: Ball, p: Ball, q: Ball, **form: bool) -> Sides:
-    """gamma^2 below and vbar^2 above their bounds."""
-    gamma2, vbar2 = separation_and_variance(2 * p - 1, 2 * q - 1)
-    sizes = {"bound": 1, "min_share": HALF, "num_points": 2 * m, "num_clusters": 2}
-    sizes |= {"t": t, **form}
-    low = bound(concentration.empirical_separation, gamma2=gamma2, **sizes)
-    high = bound(concentration.empirical_variance, vbar2=vbar2, **sizes)
-    first, mixed, second = block_means(2 * p - 1, 2 * q - 1)
-
-    def inside(Y: Ball, Z: Ball) -> bool:
-        changes, squares = _changes(p, q, Y, Z)
-        d = changes[0] - changes[1]
-        e = changes[2] - changes[1]
-        wider = d * (2 * (first - mixed) + d) + e * (2 * (second - mixed) + e)
-        spread = -(squares[0] + 2 * squares[1] + squares[2]) / 4
-        return wider / 2 >= low.value - gamma2 and spread <= high.value - vbar2
-
-    return _outside(inside, m, p, q, low.log_failure.exp())
-
-
-def _display(more: int, t: Ball, values: Ball) -> Sides:
-    """Two points of equally likely values, h = 1 where they agree and else -1: Psi is 0, or 1; t + more is allowed."""
-    apart = (1 - 1 / values) * (1 - 2 / values > t + more)
-    agree = 1 / values * (2 - 2 / values > t + more)
-    return apart + agree, 2 * (-t * t).exp()
-
-
-def _split(multiple: int, m: Ball, s: Ball) -> Sides:
-    """w in {-m, 0, m} with variance one, A = 1: P(|Y + 2 T| >= multiple s), and P(|Y| >= s) + P(|T| >= s)."""
-    p = 1 / (2 * m * m)
-    left = ball(0)
-    right = ball(0)
-    for w, chance in ((-m, p), (0, 1 - 2 * p), (m, p)):
-        Y = w * w - 1
-        T = 0.9 * s / m * w
-        left += chance * (abs(Y + 2 * T) >= multiple * s)
-        right += chance * ((abs(Y) >= s) + (abs(T) >= s))
-    return left, right
-
-
-thm1_33_printed, thm1_33 = _at(
-    "thm1-33", above=True, printed=_sum_of_normals, corrected=_sum_of_normals
-)
-prop1 = _at("prop1", printed=_clipped)
-prop1_any = _at("prop1-any", corrected=_any_share)
-sec2_2_lower = _at("sec2.2-lower", above=True, corrected=_norm_below)
-thm4 = _at("thm4", printed=_gaussian)
-thm5 = _at("thm5", corrected=_truncated_normal)
-lem3 = _at("lem3", corrected=_noncentral)
-eq29 = _at("eq29", corrected=_smirnov)
-prop2_printed, prop2 = _at(
-    "prop2",
-    above=True,
-    printed=partial(_blocks_outside, as_printed=True),
-    corrected=_blocks_outside,
-)
-eq30_printed, eq30 = _at(
-    "eq30",
-    above=True,
-    printed=partial(_separation_outside, as_printed=True),
-    corrected=_separation_outside,
-)
-u_statistic_printed, u_statistic = _at(
-    "u-statistic", printed=_signs_outside, corrected=_signs_outside
-)
-v_statistic_printed, v_statistic = _at(
-    "v-statistic", printed=_signs_outside, corrected=_signs_outside
-)
-prop2_display_printed, prop2_display = _at(
-    "prop2-display", printed=partial(_display, 0), corrected=partial(_display, 1)
-)
-thm6_split_printed, thm6_split = _at(
-    "thm6-split", printed=partial(_split, 2), corrected=partial(_split, 3)
-)
-lem5_printed, lem5 = _at("lem5", printed=_exponential, corrected=_exponential)
 
 
 # Inequalities over their whole range; more are on the page of the theorems. `prove` needs power series, which bounds do
