@@ -7,7 +7,7 @@ import pytest
 
 from proofs_check.claim import Exact, Identity, Inequality
 from proofs_check.engine.enclosures import at_most, ball, bound, precision, prove
-from proofs_check.papers.amini2021.enclosures import _two_clusters
+from proofs_check.papers.amini2021.enclosed_probabilities import _changes, _outside
 from proofs_check.papers.chen2016 import enclosures, laws
 from proofs_check.papers.ghashami2016.enclosures import (
     coins_tail,
@@ -96,5 +96,14 @@ def test_what_is_false_is_not_proved():
     right = bound(chernoff_hoeffding, **coins).log_failure.exp()
     assert right * right / 2 < coins_tail(**coins) <= right
     assert returned([0, 0, 1, 1, *[2] * 3], 4) == {0, 1}
+
+
+def test_block_means_are_not_within_a_half_of_their_bound():
+    p = ball(0.854)
+
+    def inside(Y, Z):
+        changes, _ = _changes(p, p, Y, Z)
+        return all(abs(d) <= ball(4.0) / 20 for d in changes)
+
     with pytest.raises(ArithmeticError):
-        _two_clusters((1, 2, 0), 400, *map(ball, (4.0, 0.854, 0.854)))
+        _outside(inside, 400, p, p, 16 * ball(-16).exp())

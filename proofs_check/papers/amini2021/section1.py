@@ -1,50 +1,48 @@
 """amini2021, Section 1: the alternative decomposition, and eigenvalues."""
 
+from functools import partial
+
 import numpy as np
 
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
-from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.shared import lines, op_norm, parametrized
+from proofs_check.papers.amini2021.setup import (
+    Pairs,
+)
+from proofs_check.papers.shared import lines, op_norm
+
+DIRECTION = np.array([0.6, 0.8, 0.0])
+ALONG = np.outer(DIRECTION, DIRECTION)
+ACROSS = np.eye(3) - ALONG
+GENERAL = np.array([[2.0, 0.5, 0.3], [0.5, 1.0, -0.4], [0.3, -0.4, 3.0]])
 
 
-def _decomposition() -> Check:
-    direction = np.array([0.6, 0.8, 0.0])
-    along = np.outer(direction, direction)
-    across = np.eye(3) - along
-    general = np.array([[2.0, 0.5, 0.3], [0.5, 1.0, -0.4], [0.3, -0.4, 3.0]])
+def correlation(data: np.ndarray) -> np.ndarray:
+    """The covariance of the noise along the mean and of what stays with the signal, over |Sigma|."""
+    return np.abs(ALONG @ data @ ACROSS) / op_norm(data)
 
-    def correlation(setting: Setting) -> np.ndarray:
-        """The covariance of the noise along the mean and of what stays with the signal, over |Sigma|."""
-        return np.abs(along @ setting.data @ across) / op_norm(setting.data)
 
-    @parametrized(Inequality)
-    def sides(setting: Setting, factor: float = 1.0) -> Pairs:
-        """Given the signal the noise has the Schur complement as its covariance, which is 1 / (u' Sigma^-1 u)."""
-        Sigma = setting.data
-        cross = along @ Sigma @ across
-        left = op_norm(
-            along @ Sigma @ along
-            - cross @ np.linalg.pinv(across @ Sigma @ across) @ cross.T
-        )
-        gap = abs(left - 1 / float(direction @ np.linalg.solve(Sigma, direction)))
-        pairs = [(left, factor * op_norm(along @ Sigma @ along)), (gap, 0)]
-        return lines(pairs, "amini2021, Section 1, the decomposition")
+def noise_given_signal(data: np.ndarray, factor: float = 1.0) -> Pairs:
+    """Given the signal the noise has the Schur complement as its covariance, which is 1 / (u' Sigma^-1 u)."""
+    noise = ALONG @ data @ ALONG
+    cross = ALONG @ data @ ACROSS
+    schur = noise - cross @ np.linalg.pinv(ACROSS @ data @ ACROSS) @ cross.T
+    left = op_norm(schur)
+    precision = float(DIRECTION @ np.linalg.solve(data, DIRECTION))
+    gap = abs(left - 1 / precision)
+    pairs = [(left, factor * op_norm(noise)), (gap, 0)]
+    return lines(pairs, "amini2021, Section 1, the decomposition")
 
-    anisotropic = (Setting("a general Sigma, d=3", general),)
+
+def sec1_decomposition() -> Check:
+    isotropic = (Setting("Sigma = 2 I, d=3", 2.0 * np.eye(3)),)
+    general = (Setting("a general Sigma, d=3", GENERAL),)
+    uncorrelated = Identity(correlation)
+    smaller = Inequality(partial(noise_given_signal, factor=0.75))
     return Check(
-        printed=Form(
-            Identity(correlation), (Setting("Sigma = 2 I, d=3", 2.0 * np.eye(3)),)
-        ),
-        corrected=Form(sides(), anisotropic),
+        printed=Form(uncorrelated, isotropic),
+        corrected=Form(Inequality(noise_given_signal), general),
         controls=(
-            Control(
-                "a general Sigma",
-                Identity(correlation),
-                anisotropic,
-                "hypothesis broken",
-            ),
-            Control(
-                "three quarters of it", sides(factor=0.75), anisotropic, "wrong factor"
-            ),
+            Control("a general Sigma", uncorrelated, general, "hypothesis broken"),
+            Control("three quarters of it", smaller, general, "wrong factor"),
         ),
     )

@@ -1,15 +1,15 @@
 """amini2021, Section 2.1: Lipschitz kernels up to Remark 1; Theorem A."""
 
-import dataclasses
 import functools
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from jaxkern import kernels, problems
 from jaxkern.bounds import Bound, concentration
@@ -24,52 +24,62 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.papers.amini2021 import laws, trials
-from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.setup import Inputs, around, clipped, per_point
-from proofs_check.papers.shared import (
-    always,
-    grid,
-    lines,
-    listed,
-    parametrized,
-    real,
-    rng_of,
+from proofs_check.papers.amini2021 import trials
+from proofs_check.papers.amini2021.expectations import mean_norm
+from proofs_check.papers.amini2021.setup import (
+    AS_PRINTED,
+    GRAM_TAIL,
+    Inputs,
+    Pairs,
+    around,
+    check_of,
+    exceeds,
+    log_of,
+    per_point,
+    rescaled,
+    with_numbers,
+    wrong,
 )
+from proofs_check.papers.amini2021.ten_points import UNIT, bound_under_33, sum_errors
+from proofs_check.papers.shared import Grids, lines, part_of, real, rng_of
 
 
-def _jointly() -> Check:
-    def sides(factor: float, *, back: bool) -> Inequality:
-        def check(key: jax.Array, setting: Setting) -> Pairs:
-            """Quotients of differences: over |x - x'| + |y - y'|, or `back` over the norm of the pair."""
-            rng = rng_of(key)
-            pairs = []
-            for _ in range(500):
-                x, y, move = rng.standard_normal((3, 2))
-                for step in (np.concatenate([move, move]), rng.standard_normal(4)):
-                    a, b = np.concatenate([x, y]), np.concatenate([x, y]) + step
-                    if setting.name == "x + y":
-                        change = abs(step[0] + step[2])
-                    else:
-                        change = abs(float(np.linalg.norm(a) - np.linalg.norm(b)))
-                    apart = float(np.linalg.norm(step[:2]) + np.linalg.norm(step[2:]))
-                    over = float(np.linalg.norm(step)) if back else apart
-                    pairs.append((change / over, factor))
-            if back and setting.name == "x + y":
-                pairs.append(
-                    (2 / math.sqrt(2), factor)
-                )  # a common step along the first axis
-            return lines(pairs, "amini2021, after (2)")
+def joint_quotients(
+    key: jax.Array, setting: Setting, factor: float = 1.0, back: bool = False
+) -> Pairs:
+    """Quotients of differences: over |x - x'| + |y - y'|, or `back` over the norm of the pair."""
+    rng = rng_of(key)
+    is_sum = setting.name == "x + y"
+    pairs = []
+    for _ in range(500):
+        x, y, move = rng.standard_normal((3, 2))
+        start = np.concatenate([x, y])
+        for step in (np.concatenate([move, move]), rng.standard_normal(4)):
+            if is_sum:
+                change = abs(step[0] + step[2])
+            else:
+                end = start + step
+                change = abs(float(np.linalg.norm(start) - np.linalg.norm(end)))
+            apart = float(np.linalg.norm(step[:2]) + np.linalg.norm(step[2:]))
+            length = float(np.linalg.norm(step)) if back else apart
+            pairs.append((change / length, factor))
+    if back and is_sum:
+        # Random steps come close to the constant, and a common step along the first axis attains it.
+        pairs.append((2 / math.sqrt(2), factor))
+    return lines(pairs, "amini2021, after (2)")
 
-        return Inequality(check)
 
-    joint, both = (Setting("|(x, y)|"),), (Setting("|(x, y)|"), Setting("x + y"))
-    return Check(
-        printed=Form(sides(1.0, back=False), joint),
-        corrected=Form(sides(math.sqrt(2), back=True), both),
-        controls=(
-            Control("1.4 for sqrt(2)", sides(1.4, back=True), both[1:], "wrong factor"),
-        ),
+def sec2_1_jointly() -> Check:
+    joint = (Setting("|(x, y)|"),)
+    total = (Setting("x + y"),)
+    back = partial(joint_quotients, factor=math.sqrt(2), back=True)
+    smaller = wrong("1.4 for sqrt(2)", "wrong factor", settings=total, factor=1.4)
+    return check_of(
+        Inequality,
+        back,
+        {"printed": joint, "corrected": joint + total},
+        smaller,
+        printed_function=joint_quotients,
     )
 
 
@@ -78,432 +88,337 @@ def _values(kernel: Any, X: jax.Array, Y: jax.Array) -> jax.Array:
     return jax.vmap(kernel)(X, Y)
 
 
-def _lipschitz_kernels() -> Check:
-    def sides(factor: float) -> Inequality:
-        def check(key: jax.Array, setting: Setting) -> Pairs:
-            kernel, dim = setting.data["kernel"], setting.shapes["dim"]
-            x1, x2, first, second = np.array(
-                jax.random.normal(key, (4, 300, dim)), np.float64
-            )
-            steps = 10.0 ** np.random.default_rng(1).uniform(-1, 0.5, (300, 1))
-            y1, y2 = (
-                x1 + steps * first,
-                x2 + np.where(np.arange(300) % 2, 1, 0)[:, None] * steps * second,
-            )
-            x1[::2] = (
-                x2[::2] + np.linspace(0, 3, 150)[:, None] * np.eye(dim)[0]
-            )  # in a line, where f is steepest too
-            y1[::2] = x1[::2] + 0.002 * np.eye(dim)[0]
-            apart = np.sum(np.linalg.norm([x1 - y1, x2 - y2], axis=2), axis=0)
-            change = _values(kernel, real(x1), real(x2)) - _values(
-                kernel, real(y1), real(y2)
-            )
-            change = np.abs(np.asarray(change, np.float64))
-            constant = factor * float(kernels.lipschitz(kernel, dim))
-            return lines(
-                ((quotient, constant) for quotient in change / apart), "amini2021, (3)"
-            )
+def kernel_quotients(key: jax.Array, data: Any, dim: int, factor: float = 1.0) -> Pairs:
+    """|K(x1, x2) - K(y1, y2)| over |x1 - y1| + |x2 - y2|, against the constant that the library has."""
+    count = 300
+    normal = jax.random.normal(key, (4, count, dim))
+    x1, x2, first, second = np.array(normal, np.float64)
+    steps = 10.0 ** np.random.default_rng(1).uniform(-1, 0.5, (count, 1))
+    is_second = (np.arange(count) % 2)[:, None]
+    y1 = x1 + steps * first
+    y2 = x2 + is_second * steps * second
+    # The other steps are short ones along a line, where f is steepest, too.
+    axis = np.eye(dim)[0]
+    x1[::2] = x2[::2] + np.linspace(0, 3, count // 2)[:, None] * axis
+    y1[::2] = x1[::2] + 0.002 * axis
+    apart = np.sum(np.linalg.norm([x1 - y1, x2 - y2], axis=2), axis=0)
+    before = _values(data["kernel"], real(x1), real(x2))
+    after = _values(data["kernel"], real(y1), real(y2))
+    change = np.abs(np.asarray(before - after, np.float64))
+    constant = factor * float(kernels.lipschitz(data["kernel"], dim))
+    return lines(((slope, constant) for slope in change / apart), "amini2021, (3)")
 
-        return Inequality(check)
 
+def lem4() -> Check:
     built_in = (kernels.Distance(), kernels.Gaussian(0.7), kernels.Exponential(0.5))
-    settings = tuple(
-        Setting(f"{type(k).__name__}, d=3", {"kernel": k}, shapes={"dim": 3})
-        for k in built_in
-    )
-    return Check(
-        printed=Form(sides(1.0), settings),
-        controls=(
-            Control("0.995 of the constant", sides(0.995), settings, "wrong factor"),
-        ),
-    )
+    settings = []
+    for kernel in built_in:
+        name = f"{type(kernel).__name__}, d=3"
+        settings.append(Setting(name, {"kernel": kernel}, shapes={"dim": 3}))
+    printed = {"printed": tuple(settings)}
+    smaller = wrong("0.995 of the constant", "wrong factor", factor=0.995)
+    return check_of(Inequality, kernel_quotients, printed, smaller)
 
 
-def _definition_2b() -> Check:
-    @parametrized(Inequality)
-    def slopes(setting: Setting, constant: float) -> Pairs:
-        z = np.linspace(-4, 4, 801)
-        u, numbers = stats.norm.cdf(z), setting.numbers
-        if "e" in numbers:  # density 1 / (4 e) within e of a and of -a
-            e, a = numbers["e"], math.sqrt(1 - numbers["e"] ** 2 / 3)
-            quantiles, omega = (
-                np.where(u < 0.5, -a - e + 4 * e * u, a - 3 * e + 4 * e * u),
-                4 * e,
-            )
-        else:  # density (1 + slope y) / (1 + slope / 2) on [0, 1], at least 1 / omega
-            slope = numbers["slope"]
-            mass, omega = (1 + slope / 2) * u, 1 + slope / 2
-            quantiles = 2 * mass / (1 + np.sqrt(1 + 2 * slope * mass))
-        quotients = np.diff(quantiles) / np.diff(z) / omega
-        return lines(
-            ((s, constant) for s in quotients),
-            "amini2021, proof of Theorem 1, class (b)",
-        )
-
-    gaps = grid("uniform near -1 and 1, e={e:g}", e=(0.1, 0.01))
-    ramps = grid("ramp of slope {slope:g}", slope=(0.0, 2.0, 20.0))
-    return Check(
-        printed=Form(slopes(constant=1.0), gaps),
-        corrected=Form(slopes(constant=1 / math.sqrt(2 * math.pi)), ramps),
-        controls=(
-            Control(
-                "0.39 for 1 / sqrt(2 pi)", slopes(constant=0.39), ramps, "wrong factor"
-            ),
-        ),
-    )
+def _slopes_over_omega(
+    quantiles: Callable[[np.ndarray], np.ndarray], omega: float, constant: float
+) -> Pairs:
+    """Slopes of the map that takes a standard normal variable to one with these quantiles."""
+    z = np.linspace(-4, 4, 801)
+    slopes = np.diff(quantiles(stats.norm.cdf(z))) / np.diff(z) / omega
+    source = "amini2021, proof of Theorem 1, class (b)"
+    return lines(((slope, constant) for slope in slopes), source)
 
 
-def _without_t(bound: Callable[[Setting], Bound]) -> Callable[[Setting], Bound]:
-    """Return a bound without its term in t, with its probability."""
+def slopes_to_two_intervals(e: float) -> Pairs:
+    """The density is 1 / (4 e) within e of a and of -a."""
+    a = math.sqrt(1 - e**2 / 3)
 
-    def right(setting: Setting) -> Bound:
-        still = bound(
-            dataclasses.replace(setting, numbers={**setting.numbers, "t": 0.0})
-        )
-        return Bound(still.value, bound(setting).probability, True, "without t")
+    def quantiles(u: np.ndarray) -> np.ndarray:
+        return np.where(u < 0.5, -a - e, a - 3 * e) + 4 * e * u
 
-    return right
+    return _slopes_over_omega(quantiles, 4 * e, 1.0)
 
 
-def _class_lc(inputs: Inputs) -> Check:
-    models = (
-        trials.sums("Gaussian"),
-        trials.sums("class (a), softplus", problems.SoftplusImageLaw()),
-        trials.sums("class (b), uniform", problems.RampLaw(0.0)),
-        trials.sums("class (b), ramp", problems.RampLaw()),
-        trials.sums("class (c), skewed", problems.SkewedLaw()),
-    )
-    bound = per_point(concentration.lipschitz_kernel, mean_scale="mean_scale")
-    tail, first = Tail(trials.gram_error, bound), around(models[:1], inputs.deltas[:1])
-    reused = tuple(
-        Setting(s.name, s.data, {**s.numbers, "reused": 1.0})
-        for s in around(models[:1], (0.01,))
-    )
-    return Check(
-        corrected=Form(tail, around(models, inputs.deltas)),
-        controls=(
-            Control(
-                "without the term in t",
-                Tail(trials.gram_error, _without_t(bound)),
-                first,
-                "term left out",
-            ),
-            Control("one draw of the noise for all points", tail, reused, "reused key"),
-        ),
+def slopes_to_ramp(slope: float, constant: float = 1 / math.sqrt(2 * math.pi)) -> Pairs:
+    """The density is (1 + slope y) / (1 + slope / 2) on [0, 1], at least 1 / omega."""
+    omega = 1 + slope / 2
+
+    def quantiles(u: np.ndarray) -> np.ndarray:
+        mass = omega * u
+        return 2 * mass / (1 + np.sqrt(1 + 2 * slope * mass))
+
+    return _slopes_over_omega(quantiles, omega, constant)
+
+
+def def2b(grids: Grids) -> Check:
+    return check_of(
+        Inequality,
+        slopes_to_ramp,
+        grids,
+        wrong("0.39 for 1 / sqrt(2 pi)", "wrong factor", constant=0.39),
+        printed_function=slopes_to_two_intervals,
     )
 
 
-def _theorem_1(inputs: Inputs) -> Check:
-    def gap(c: float, e: float) -> Setting:
-        numbers = {
-            "lipschitz": 1.0,
-            "omega": 4 * e,
-            "scale": 1.0,
-            "n": 32.0,
-            "c": c,
-            "e": e,
-        }
-        numbers["t"] = math.sqrt(math.log(20) / c)
-        return Setting(f"W within {e:g} of -1 or 1, c={c:g}", None, numbers, {"n": 32})
+def without_t(formula: Callable[..., Bound]) -> Callable[..., Bound]:
+    """Return a bound without its term in t, with its probability, for controls."""
+
+    @functools.wraps(formula)
+    def still(**arguments: Any) -> Bound:
+        value = formula(**{**arguments, "t": 0.0}).value
+        return replace(formula(**arguments), value=value)
+
+    return still
+
+
+def thm1_lc(inputs: Inputs) -> Check:
+    laws = {
+        "Gaussian": trials.GAUSSIAN,
+        "class (a), softplus": problems.SoftplusImageLaw(),
+        "class (b), uniform": problems.RampLaw(0.0),
+        "class (b), ramp": problems.RampLaw(),
+        "class (c), skewed": problems.SkewedLaw(),
+    }
+    models = [trials.sums(name, law) for name, law in laws.items()]
+    settings = around(models, inputs.deltas)
+    (rare,) = around(models[:1], (0.01,))
+    reused = (with_numbers(rare, reused=1.0),)
+    formula = concentration.lipschitz_kernel
+    still = per_point(without_t(formula), mean_scale="mean_scale")
+    first = settings[:1]
+    name = "one draw of the noise for all points"
+    return check_of(
+        GRAM_TAIL,
+        per_point(formula, mean_scale="mean_scale"),
+        {"corrected": settings},
+        wrong("without the term in t", "term left out", still, settings=first),
+        wrong(name, "reused key", settings=reused),
+    )
+
+
+def within(c: float, e: float) -> Setting:
+    """Return W within e of -1 or 1, which is in class (b) with omega = 4 e, and t for delta = 0.05 with this c."""
+    t = math.sqrt(math.log(20) / c)
+    numbers = {**UNIT, "omega": 4 * e, "n": 32.0, "c": c, "e": e, "t": t}
+    return Setting(f"W within {e:g} of -1 or 1, c={c:g}", None, numbers, {"n": 32})
+
+
+def thm1(inputs: Inputs) -> Check:
+    formula = concentration.lipschitz_kernel
+    bound = per_point(formula, as_printed=True)
 
     def rooted(setting: Setting) -> Bound:
         """The mean of the order of sqrt(n) instead of n."""
-        right, n = bound(setting), setting.numbers["n"]
-        lost = 2 * setting.numbers["omega"] * (1 - n**-0.5) * math.sqrt(2)
-        return Bound(right.value - lost, right.probability, right.valid, right.source)
+        right = bound(setting)
+        root = 1 - setting.numbers["n"] ** -0.5
+        lost = 2 * setting.numbers["omega"] * root * math.sqrt(2)
+        return replace(right, value=right.value - lost)
 
-    formula = concentration.lipschitz_kernel
-    bound = per_point(formula, as_printed=True)
+    gap = Tail(trials.gap_error, per_point(formula, c="c", as_printed=True))
+    gaps = (within(0.5, 0.01), within(0.01, 0.003), within(1e-4, 1e-4))
     models = (
         trials.sums("x + y, Gaussian"),
         trials.sums("x + y, ramp", problems.RampLaw()),
     )
     settings = around(models, inputs.deltas, operator=True)
-    printed = Tail(trials.gap_error, per_point(formula, c="c", as_printed=True))
+    wrong = Tail(trials.gram_error, rooted)
     return Check(
-        printed=Form(printed, (gap(0.5, 0.01), gap(0.01, 0.003), gap(1e-4, 1e-4))),
+        printed=Form(gap, gaps),
         corrected=Form(Tail(trials.gram_error, bound), settings),
-        controls=(
-            Control(
-                "sqrt(n) for n",
-                Tail(trials.gram_error, rooted),
-                settings[:1],
-                "wrong power",
-            ),
-        ),
+        controls=(Control("sqrt(n) for n", wrong, settings[:1], "wrong power"),),
     )
 
 
-def _distance_kernel(inputs: Inputs) -> Check:
+def distance_kernel(inputs: Inputs) -> Check:
     n = trials.POINTS
-    close_and_far = np.random.default_rng(21).standard_normal((n, n)) * (
-        np.arange(n) < 3
-    )
-    close_and_far *= np.repeat([0.0, 0.3, 3.0], n // 3)[:, None]
+    rng = np.random.default_rng(21)
+    normal = rng.standard_normal((n, n)) * (np.arange(n) < 3)
+    clouds = np.repeat([0.0, 0.3, 3.0], n // 3)[:, None] * normal
     levels = np.repeat([0.2, 0.5, 1.0], n // 3)
-    far = trials.distances(
-        "distances, two far centres", trials.two_centres(n, n, 50.0), 1.0, 3
-    )  # nearly attains it
-    models = (
-        trials.distances("distances, three levels of noise", close_and_far, levels, 3),
-        *inputs.models,
-        far,
-    )
+    near = trials.distances("distances, three levels of noise", clouds, levels, 3)
+    # Two far centres nearly attain the bound.
+    centres = trials.two_centres(n, n, 50.0)
+    far = trials.distances("distances, two far centres", centres, 1.0, 3)
     bound = per_point(concentration.distance_kernel, mean_scale="mean_scale")
-    tail, settings = Tail(trials.gram_error, bound), around(models, inputs.deltas)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(controls.part_of(0.74, tail, settings),),
+    settings = around((near, *inputs.models, far), inputs.deltas)
+    smaller = controls.part_of(0.74, GRAM_TAIL(bound), settings)
+    return check_of(GRAM_TAIL, bound, {"corrected": settings}, smaller)
+
+
+def total_variance(model: trials.Model) -> float:
+    """Return the sum of var K(X_i, X_j) over all i and j, for the Gaussian kernel and noise of one level."""
+    means = model.means
+    squared = np.sum((means[:, None] - means) ** 2, axis=2)
+    off_diagonal = squared[~np.eye(len(means), dtype=bool)]
+    distinct, counts = np.unique(off_diagonal, return_counts=True)
+    variance = partial(
+        concentration.gaussian_pair_variance,
+        noise_variance=2 * float(model.variances[0, 0]),
+        lengthscale=float(model.kernel.lengthscale),
+        dim=means.shape[1],
     )
+    variances = [variance(squared_distance=float(x)).value for x in distinct]
+    return float(counts @ variances)
 
 
-def _known_variance(inputs: Inputs) -> Check:
-    @functools.cache
-    def total(model: trials.Model) -> float:
-        means, d = model.means, model.means.shape[1]
-        given = {
-            "noise_variance": 2 * float(model.variances[0, 0]),
-            "lengthscale": float(model.kernel.lengthscale),
-        }
-        squared = np.sum((means[:, None] - means) ** 2, axis=2)[
-            ~np.eye(len(means), dtype=bool)
-        ]
-        distinct, counts = np.unique(squared, return_counts=True)
-        variance = concentration.gaussian_pair_variance
-        return float(
-            counts
-            @ [
-                variance(squared_distance=float(x), dim=d, **given).value
-                for x in distinct
-            ]
-        )
+def distance_kernel_variance(inputs: Inputs) -> Check:
+    totals = {model: total_variance(model) for model in inputs.models}
+    settings = tuple(
+        with_numbers(s, total_variance=totals[s.data])
+        for s in around(inputs.models, inputs.deltas)
+    )
+    first = settings[:: len(inputs.deltas)]
+    formula = concentration.distance_kernel_from_variance
+    bound = per_point(formula)
+    without = per_point(without_t(formula))
+    still = wrong("without the term in t", "term left out", without, settings=first)
+    smaller = controls.part_of(0.75, GRAM_TAIL(bound), first)
+    return check_of(GRAM_TAIL, bound, {"corrected": settings}, still, smaller)
 
-    def settings(deltas: Sequence[float]) -> tuple[Setting, ...]:
-        return tuple(
-            dataclasses.replace(
-                s, numbers={**s.numbers, "total_variance": total(s.data)}
+
+def variances_lc(
+    factor: float = 1.0, count: Callable[[int], int] = lambda n: n + 1
+) -> Pairs:
+    """Variances of standard normal noise, for K = x + y and the Gaussian kernel in units of L^2.
+
+    E |K - E K|_F^2 is 2 n (n + 1) for K = x + y; the square of the bound is multiplied by n + 1 over `count`.
+    """
+    pair = rescaled(concentration.pair_variance_lc(**UNIT), factor)
+    diagonal = rescaled(concentration.diagonal_variance_lc(**UNIT), factor)
+    pairs = [(2.0, pair), (4.0, diagonal)]
+    for n in (1, 2, 30):
+        mean = concentration.frobenius_mean_lc(**UNIT, num_points=n)
+        square = mean.value**2 * count(n) / (n + 1)
+        right = replace(mean, value=factor * square / n**2)
+        pairs.append((2.0 * n * (n + 1) / n**2, right))
+    for tau in (0.5, 1.0, 3.0):
+        for squared in (0.0, 1.0, 9.0):
+            variance = concentration.gaussian_pair_variance(
+                squared_distance=squared, noise_variance=2.0, lengthscale=tau, dim=2
             )
-            for s in around(inputs.models, deltas)
-        )
+            unit = trials.lipschitz_gaussian(tau) ** 2
+            pairs.append((variance.value / unit, pair))
+    return pairs
 
-    bound = per_point(concentration.distance_kernel_from_variance)
-    tail, first = Tail(trials.gram_error, bound), settings(inputs.deltas[:1])
-    still = Tail(trials.gram_error, _without_t(bound))
+
+def variance_lc(grids: Grids) -> Check:
+    smaller = wrong("0.98 of it", "wrong factor", factor=0.98)
+    one_less = wrong("n for n + 1", "n for n - 1", count=lambda n: n)
+    return check_of(Inequality, variances_lc, grids, smaller, one_less)
+
+
+def concentrated_normal(
+    *, n: float, t: float, as_printed: bool = False, mean: bool = True
+) -> Bound:
+    """Return the bound for n normal points and K = x + y, or the term in t alone without the `mean`."""
+    formula = partial(
+        concentration.concentrated_data,
+        **UNIT,
+        num_points=n,
+        c=0.5,
+        as_printed=as_printed,
+    )
+    right = formula(t=t)
+    lost = 0 if mean else formula(t=0.0).value
+    return replace(right, value=right.value - lost)
+
+
+def sum_of_normals_tail(value: float, n: int) -> float:
+    """log P(|K - E K|_F > value), the square is 2 n (2 a^2 + q): a standard normal a, chi-square q of n - 1 degrees."""
+    a = np.linspace(-12, 12, 20_001)
+    q = value**2 / (2 * n) - 2 * a**2
+    density = stats.norm.pdf(a) * (a[1] - a[0])
+    return log_of(float(density @ stats.chi2.sf(q, n - 1)))
+
+
+def thm1_33(grids: Grids) -> Check:
+    still = wrong("without the mean", "term left out", mean=False)
+    statement = exceeds(sum_of_normals_tail)
+    return check_of(statement, concentrated_normal, grids, still, printed=AS_PRINTED)
+
+
+def lowest_norm(*, n: float) -> Bound:
+    """Return the bound of Proposition 1 from below, for s = L = 1."""
+    return concentration.lower_limit(lipschitz=1.0, scale=1.0, num_points=n)
+
+
+def clipped_below(value: float, n: int, p: float = 0.5) -> float:
+    """log P(|K - E K| <= value): X is -2, 0 or 2, and |K - E K| the larger of N - p and p, N ~ Bin(n, p)."""
+    count = np.arange(n + 1)
+    below = np.maximum(count - p, p) <= value
+    return log_of(float(stats.binom.pmf(count, n, p) @ below))
+
+
+def prop1(grids: Grids) -> Check:
+    larger = wrong("n / 2 for n / 8", "wrong factor", part_of(4.0, lowest_norm))
+    return check_of(exceeds(clipped_below), lowest_norm, grids, larger)
+
+
+def any_share(n: int, p: float, power: float = 1.0) -> tuple[float, float]:
+    """X is -2, 0 or 2 and s = L = 1; the bound is n p / 4, with probability 1 - exp(-n p^2 / 2)."""
+    return clipped_below(n * p**power / 4, n, p), -n * p**2 / 2
+
+
+def prop1_any(grids: Grids) -> Check:
+    first = grids["corrected"][:1]
+    larger = wrong("1 for p", "wrong power", settings=first, power=0.0)
+    return check_of(Exact, any_share, grids, larger)
+
+
+def rate_points(grids: Grids) -> Check:
+    settings = grids["printed"]
+    grows = partial(
+        Rate, trials.clipped_norm, "n", width=0.05, moment=trials.clipped_moment
+    )
+    slower = grows(exponent=0.9)
     return Check(
-        corrected=Form(tail, settings(inputs.deltas)),
-        controls=(
-            Control("without the term in t", still, first, "term left out"),
-            controls.part_of(0.75, tail, first),
-        ),
+        printed=Form(grows(exponent=1.0), settings),
+        controls=(Control("the exponent 0.9", slower, settings, "wrong power"),),
     )
 
 
-def _variance_lc() -> Check:
-    @parametrized(Inequality)
-    def sides(factor: float = 1.0, *, off_by_one: bool = False) -> Pairs:
-        pair = laws.rescaled(concentration.pair_variance_lc(**laws.UNIT), factor)
-        diagonal = laws.rescaled(
-            concentration.diagonal_variance_lc(**laws.UNIT), factor
-        )
-        pairs = [(2.0, pair), (4.0, diagonal)]  # K = x + y, W ~ N(0, 1)
-        for n in (1, 2, 30):
-            mean = concentration.frobenius_mean_lc(**laws.UNIT, num_points=n)
-            square = mean.value**2 * (n / (n + 1) if off_by_one else 1)
-            pairs.append(
-                (2.0 * n * (n + 1) / n**2, always(factor * square / n**2, mean.source))
-            )
-        for tau in (0.5, 1.0, 3.0):  # the Gaussian kernel, in units of L^2
-            for squared in (0.0, 1.0, 9.0):
-                given = {
-                    "squared_distance": squared,
-                    "noise_variance": 2.0,
-                    "lengthscale": tau,
-                    "dim": 2,
-                }
-                variance = concentration.gaussian_pair_variance(**given).value
-                pairs.append((variance / trials.lipschitz_gaussian(tau) ** 2, pair))
-        return pairs
-
-    settings = (Setting("standard normal noise"),)
-    return Check(
-        corrected=Form(sides(), settings),
-        controls=(
-            Control("0.98 of it", sides(factor=0.98), settings, "wrong factor"),
-            Control("n for n + 1", sides(off_by_one=True), settings, "n for n - 1"),
-        ),
-    )
+def mean_square(n: int, as_printed: bool = False, factor: float = 1.0) -> Pairs:
+    """E |K - E K|_F^2 / n^2 for K = x + y and n of the ten points."""
+    formula = partial(concentration.frobenius_mean_square, as_printed=as_printed)
+    right = bound_under_33(formula, num_points=n)
+    square, _ = sum_errors(n)
+    return [(square / n**2, rescaled(right, factor))]
 
 
-def _concentrated_data() -> Check:
-    @parametrized(Exact)
-    def probability(
-        setting: Setting, as_printed: bool = False, mean: bool = True
-    ) -> tuple[float, float]:
-        """|K - E K|_F^2 = 2 n (2 a^2 + q), K = x + y, with a standard normal a and a chi-square q of n - 1 degrees."""
-        n, far = setting.shapes["n"], setting.numbers["t"]
-        given = {**laws.UNIT, "num_points": n, "c": 0.5}
-        right = concentration.concentrated_data(**given, t=far, as_printed=as_printed)
-        lost = (
-            0.0
-            if mean
-            else concentration.concentrated_data(
-                **given, t=0.0, as_printed=as_printed
-            ).value
-        )
-        a = np.linspace(-12, 12, 20_001)
-        beyond = stats.chi2.sf((right.value - lost) ** 2 / (2 * n) - 2 * a**2, n - 1)
-        return laws.log_of(float(stats.norm.pdf(a) @ beyond * (a[1] - a[0]))), math.log(
-            1 - right.probability
-        )
-
-    settings = grid(
-        "normal points, c=1/2, K=x+y, n={n}, t={t:g}",
-        shapes="n",
-        n=(2, 4),
-        t=(0.1, 0.3, 1.5),
-    )
-    return Check(
-        printed=Form(probability(as_printed=True), settings),
-        corrected=Form(probability(), settings),
-        controls=(
-            Control(
-                "without the mean", probability(mean=False), settings, "term left out"
-            ),
-        ),
-    )
+def eq6(grids: Grids) -> Check:
+    settings = grids["corrected"]
+    name = "1 / c for 2 (1 + ln 2) / c"
+    share = 0.5 / (1 + math.log(2))
+    without_log = wrong(name, "wrong factor", settings=settings[::2], factor=share)
+    name = "1 for 1 + 1 / n"
+    half = wrong(name, "n for n - 1", settings=settings[:1], factor=0.5)
+    controls = (without_log, half)
+    return check_of(Inequality, mean_square, grids, *controls, printed=AS_PRINTED)
 
 
-def _proposition_1() -> Check:
-    @parametrized(Exact)
-    def probability(setting: Setting, factor: float = 1.0) -> tuple[float, float]:
-        """X is -2, 0 or 2 with probabilities 1/4, 1/2, 1/4 and s = L = 1: K - E K = h h' - I / 2."""
-        n = setting.shapes["n"]
-        lower = concentration.lower_limit(lipschitz=1.0, scale=1.0, num_points=n)
-        count = np.arange(n + 1)
-        below = stats.binom.pmf(count, n, 0.5) @ (
-            np.maximum(count - 0.5, 0.5) <= factor * lower.value
-        )
-        return laws.log_of(float(below)), math.log(1 - lower.probability)
-
-    settings = grid("n={n}", shapes="n", n=(8, 16, 32, 64))
-    return Check(
-        printed=Form(probability(), settings),
-        controls=(
-            Control(
-                "n / 2 for n / 8", probability(factor=4.0), settings, "wrong factor"
-            ),
-        ),
-    )
+def distance_variance_printed(d: int, constant: float = 100.0) -> Pairs:
+    """K = |x - y|, equal means, Sigma = I / d: E (K - tr Sigma)^2 against C (tr Sigma^2 + C1 |Sigma|), C1 = C."""
+    left = 2 - 2 * mean_norm(d, 2 / d, 0.0) + 1
+    return lines([(left, constant * (1 + constant) / d)], "amini2021, (7)")
 
 
-def _points() -> Check:
-    settings = clipped(16, 32, 64, 128, 256)
-
-    def grows(exponent: float) -> Rate:
-        return Rate(
-            trials.clipped_norm, "n", exponent, 0.05, moment=trials.clipped_moment
-        )
-
-    return Check(
-        printed=Form(grows(1.0), settings),
-        controls=(Control("the exponent 0.9", grows(0.9), settings, "wrong power"),),
-    )
+def distance_variance(d: int, offset: float, factor: float = 1.0) -> Pairs:
+    """E (|X - Y| - a)^2 = 2 a (a - E |X - Y|), a^2 = |m|^2 + 2 tr Sigma, in units of the bound."""
+    square = offset**2 + 2 * d
+    a = math.sqrt(square)
+    left = 2 * a * (a - mean_norm(d, 2.0, offset))
+    sharp = 2 * a * 2 / (a + math.sqrt(square - 2))
+    pairs = [(left / sharp, factor), (sharp / 4, 1)]
+    return lines(pairs, "amini2021, (7), corrected")
 
 
-def _any_share() -> Check:
-    @parametrized(Exact)
-    def probability(setting: Setting, power: float = 1.0) -> tuple[float, float]:
-        """X is -2, 0 or 2 and s = L = 1: |K - E K| is the larger of N - p and p, N ~ Bin(n, p)."""
-        n, p = setting.shapes["n"], setting.numbers["p"]
-        count = np.arange(n + 1)
-        below = np.maximum(count - p, p) <= n * p**power / 4
-        return laws.log_of(float(stats.binom.pmf(count, n, p) @ below)), -n * p**2 / 2
-
-    rows = [
-        (p, times * math.ceil(4 / p)) for p in (0.05, 0.3, 0.5, 1.0) for times in (1, 4)
-    ]
-    settings = listed("P(|X| > s)={p:g}, n={n}", "p n", rows, shapes="n")
-    return Check(
-        corrected=Form(probability(), settings),
-        controls=(
-            Control("1 for p", probability(power=0.0), settings[:1], "wrong power"),
-        ),
-    )
-
-
-def _eq6() -> Check:
-    def left(n: int) -> float:
-        return laws.sum_errors(n)[0] / n**2
-
-    formula = concentration.frobenius_mean_square
-    smaller = laws.under_33(left, formula, 0.5 / (1 + math.log(2)))
-    one = laws.ten_points(1)
-    return Check(
-        printed=Form(
-            laws.under_33(left, functools.partial(formula, as_printed=True)), one
-        ),
-        corrected=Form(laws.under_33(left, formula), laws.ten_points(1, 2, 3)),
-        controls=(
-            Control(
-                "1 / c for 2 (1 + ln 2) / c",
-                smaller,
-                laws.ten_points(1, 3),
-                "wrong factor",
-            ),
-            Control(
-                "1 for 1 + 1 / n", laws.under_33(left, formula, 0.5), one, "n for n - 1"
-            ),
-        ),
-    )
-
-
-def mean_norm(dim: int, variance: float, offset: float) -> float:
-    """Return E |Z| for Z ~ N(m, variance I) in R^dim, |m| = offset."""
-    ratio = math.exp(math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2))
-    return float(
-        math.sqrt(2 * variance)
-        * ratio
-        * special.hyp1f1(-0.5, dim / 2, -(offset**2) / (2 * variance))
-    )
-
-
-def _eq7() -> Check:
-    constant = 100.0
-
-    def printed(setting: Setting) -> Pairs:
-        """K = |x - y|, equal means, Sigma = I / d: E (K - tr Sigma)^2 against C (tr Sigma^2 + C1 |Sigma|)."""
-        d = setting.shapes["d"]
-        return [
-            (
-                2 - 2 * mean_norm(d, 2 / d, 0.0) + 1,
-                always(constant * (1 + constant) / d, "amini2021, (7)"),
-            )
-        ]
-
-    @parametrized(Inequality)
-    def sides(setting: Setting, factor: float = 1.0) -> Pairs:
-        """E (|X - Y| - a)^2 = 2 a (a - E |X - Y|), a^2 = |m|^2 + 2 tr Sigma, in units of the bound."""
-        d, offset = setting.shapes["d"], setting.numbers["offset"]
-        a2 = offset**2 + 2 * d
-        a = math.sqrt(a2)
-        left = 2 * a * (a - mean_norm(d, 2.0, offset))
-        sharp = 2 * a * 2 / (a + math.sqrt(a2 - 2))
-        source = "amini2021, (7), corrected"
-        return [(left / sharp, always(factor, source)), (sharp / 4, always(1, source))]
-
-    rows = [*itertools.product((1, 10, 400), (0.0, 3.0)), (3, 30.0)]
-    settings = listed(
-        "d={d}, means at distance {offset:g}", "d offset", rows, shapes="d"
-    )
-    return Check(
-        printed=Form(
-            Inequality(printed),
-            (Setting("|x - y|, Sigma = I / d, d=10^6", shapes={"d": 10**6}),),
-        ),
-        corrected=Form(sides(), settings),
-        controls=(
-            Control(
-                "nine tenths of it", sides(factor=0.9), settings[-1:], "wrong factor"
-            ),
-        ),
+def eq7(grids: Grids) -> Check:
+    last = grids["corrected"][-1:]
+    return check_of(
+        Inequality,
+        distance_variance,
+        grids,
+        wrong("nine tenths of it", "wrong factor", settings=last, factor=0.9),
+        printed_function=distance_variance_printed,
     )

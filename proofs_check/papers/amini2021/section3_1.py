@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,16 +14,13 @@ from jaxkern import kmeans, metrics
 from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.amini2021 import trials
-from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.setup import distances_on_spheres
-from proofs_check.papers.shared import (
-    always,
-    as_residual,
-    grid,
-    parametrized,
-    real,
-    rng_of,
+from proofs_check.papers.amini2021.setup import (
+    Pairs,
+    check_of,
+    distances_on_spheres,
+    wrong,
 )
+from proofs_check.papers.shared import Grids, as_residual, lines, real, rng_of
 
 
 def distances(rows: np.ndarray) -> np.ndarray:
@@ -39,46 +37,40 @@ def leading(
     return values[first], vectors[:, first]
 
 
-def _isometry() -> Check:
-    def residual(power: int) -> Identity:
-        def check(key: jax.Array, setting: Setting) -> np.ndarray:
-            """Distances between rows of U1 diag(values)^power against those of A^(R) = U1 L1 U1'."""
-            A = rng_of(key).standard_normal((12, 12))
-            values, vectors = leading(A + A.T, setting.shapes["R"])
-            apart = distances((vectors * values) @ vectors.T)
-            return (distances(vectors * values**power) - apart) / apart.max()
-
-        return Identity(check)
-
-    settings = grid("R={R}, n=12", shapes="R", R=(2, 5))
-    return Check(
-        printed=Form(residual(1), settings),
-        controls=(
-            Control("without the eigenvalues", residual(0), settings, "wrong operator"),
-        ),
-    )
+def truncated(A: np.ndarray, rank: int) -> np.ndarray:
+    """Return the part of a symmetric matrix on its `rank` eigenvalues of largest size."""
+    values, vectors = leading(A, rank)
+    return (vectors * values) @ vectors.T
 
 
-def _recovery() -> Check:
-    def on_spheres(*dims: int) -> tuple[Setting, ...]:
-        models = (distances_on_spheres((5.0, 10.0), 1.5, dim) for dim in dims)
-        return tuple(
-            model.setting("two clusters", {}, {"clusters": 2}) for model in models
-        )
+def isometry_errors(key: jax.Array, R: int, power: int = 1) -> np.ndarray:
+    """Distances between rows of U1 diag(values)^power against those of A^(R) = U1 L1 U1'."""
+    A = rng_of(key).standard_normal((12, 12))
+    values, vectors = leading(A + A.T, R)
+    apart = distances((vectors * values) @ vectors.T)
+    return (distances(vectors * values**power) - apart) / apart.max()
+
+
+def alg1_isometry(grids: Grids) -> Check:
+    vectors = wrong("without the eigenvalues", "wrong operator", power=0)
+    return check_of(Identity, isometry_errors, grids, vectors)
+
+
+def alg1() -> Check:
+    def on_spheres(dim: int) -> Setting:
+        model = distances_on_spheres((5.0, 10.0), 1.5, dim)
+        return model.setting("two clusters", {}, {"clusters": 2})
 
     def bound(setting: Setting) -> Bound:
         return Bound(0.02, 0.9, True, "amini2021, Section 3.5")
 
+    recovers = Tail(trials.misclassified, bound, lambda setting: 0.5)
+    in_the_plane = Tail(trials.misclassified, bound)
     return Check(
-        printed=Form(
-            Tail(trials.misclassified, bound, lambda setting: 0.5), on_spheres(32, 256)
-        ),
+        printed=Form(recovers, (on_spheres(32), on_spheres(256))),
         controls=(
             Control(
-                "in the plane",
-                Tail(trials.misclassified, bound),
-                on_spheres(2),
-                "hypothesis broken",
+                "in the plane", in_the_plane, (on_spheres(2),), "hypothesis broken"
             ),
         ),
     )
@@ -88,13 +80,16 @@ def seeded_costs(X: np.ndarray, num: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the chances of all sequences of k-means++ seeds, and the cost of each."""
     n = len(X)
     square = np.sum((X[:, None] - X) ** 2, axis=2)
-    seeds, chances = np.arange(n)[:, None], np.full(n, 1 / n)
+    seeds = np.arange(n)[:, None]
+    chances = np.full(n, 1 / n)
     for _ in range(num - 1):
         nearest = np.min(square[seeds], axis=1)
-        following = chances[:, None] * nearest / nearest.sum(axis=1, keepdims=True)
+        shares = nearest / nearest.sum(axis=1, keepdims=True)
+        longer = (chances[:, None] * shares).reshape(-1)
         rows, cols = np.indices((len(seeds), n)).reshape(2, -1)
-        seeds, chances = np.column_stack([seeds[rows], cols]), following.reshape(-1)
-        seeds, chances = seeds[chances > 0], chances[chances > 0]
+        possible = longer > 0
+        seeds = np.column_stack([seeds[rows], cols])[possible]
+        chances = longer[possible]
     return chances, np.min(square[seeds], axis=1).sum(axis=1)
 
 
@@ -103,118 +98,110 @@ def least_cost(X: np.ndarray, num: int) -> float:
     best = math.inf
     for labels in itertools.product(range(num), repeat=len(X) - 1):
         cells = np.array((0, *labels))
-        cost = sum(
-            float(np.sum((X[cells == k] - X[cells == k].mean(axis=0)) ** 2))
-            for k in set(cells.tolist())
-        )
+        cost = 0.0
+        for k in set(cells.tolist()):
+            members = X[cells == k]
+            cost += float(np.sum((members - members.mean(axis=0)) ** 2))
         best = min(best, cost)
     return best
 
 
-def _factor() -> Check:
-    @functools.cache
-    def cases(rank: int) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        rng = np.random.default_rng(rank)
-        clouds = [rng.standard_normal((7, 2)) for _ in range(3)]
-        clouds.append(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [30.0], [30.2]]))
-        clouds.append(np.append(np.linspace(0, 1e-3, 6), 1.0)[:, None])
-        return [(*seeded_costs(X, rank), least_cost(X, rank)) for X in clouds]
-
-    @parametrized(Inequality)
-    def sides(
-        setting: Setting, level: float | None = None, *, surely: bool = False
-    ) -> Pairs:
-        rank = setting.shapes["R"]
-        right = always(
-            8 * (math.log(rank) + 2) if level is None else level, "k-means++"
-        )
-        return [
-            (float(costs.max() if surely else chances @ costs) / least, right)
-            for chances, costs, least in cases(rank)
-        ]
-
-    settings = grid("R={R}, 7 points", shapes="R", R=(2, 3))
-    return Check(
-        corrected=Form(sides(), settings),
-        controls=(
-            Control(
-                "a factor 1.5 in the mean", sides(level=1.5), settings, "wrong factor"
-            ),
-            Control(
-                "the same factor surely",
-                sides(surely=True),
-                settings,
-                "hypothesis broken",
-            ),
-        ),
-    )
+@functools.cache
+def _costs(rank: int) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    """Return chances and costs of all seeds, and the least cost, for clouds of seven points."""
+    rng = np.random.default_rng(rank)
+    clouds = [rng.standard_normal((7, 2)) for _ in range(3)]
+    clouds.append(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [30.0], [30.2]]))
+    clouds.append(np.append(np.linspace(0, 1e-3, 6), 1.0)[:, None])
+    return [(*seeded_costs(X, rank), least_cost(X, rank)) for X in clouds]
 
 
-def _clusters() -> Check:
-    def residual(*, share: float = 1.0, cost: float = 1.0) -> Identity:
-        def check(key: jax.Array, setting: Setting) -> np.ndarray:
-            """The rate against all matchings, and what k-means costs against the best of all partitions."""
-            rank, rng = setting.shapes["R"], rng_of(key)
-            errors = []
-            for _ in range(5):
-                first, second = rng.integers(rank, size=(2, 11))
-                matched = max(
-                    np.mean(first == np.array(p)[second])
-                    for p in itertools.permutations(range(rank))
-                )
-                rate = metrics.misclassification_rate(first, second, num_labels=rank)
-                errors.append(share * float(rate) - (1 - matched))
-            X = rng.standard_normal((7, 2))
-            found = kmeans.kmeans(key, real(X), rank, num_restarts=50)
-            return as_residual(
-                [*errors, cost * float(found.objective) / least_cost(X, rank) - 1]
-            )
-
-        return Identity(check)
-
-    settings = (Setting("three clusters", shapes={"R": 3}),)
-    return Check(
-        corrected=Form(residual(), settings),
-        controls=(
-            Control(
-                "0.99 of the share", residual(share=0.99), settings, "wrong factor"
-            ),
-            Control("0.99 of the cost", residual(cost=0.99), settings, "wrong factor"),
-        ),
-    )
+def mean_cost(chances: np.ndarray, costs: np.ndarray) -> float:
+    """Return the mean of the costs."""
+    return float(chances @ costs)
 
 
-def _linear_time() -> Check:
-    @parametrized(Inequality)
-    def sides(setting: Setting, *, products: bool = False) -> Pairs:
-        """Operations of the program at 16 times n over 16 times those at n, or with all n^2 inner products besides.
+def largest_cost(chances: np.ndarray, costs: np.ndarray) -> float:
+    """Return the largest cost."""
+    return float(costs.max())
 
-        XLA counts them, and bodies of loops once: the seeds after the first, and a step of Lloyd's.
-        """
-        rank = setting.shapes["R"]
 
-        def run(key: jax.Array, X: jax.Array) -> Any:
-            labels = kmeans.kmeans(
-                key, X, rank, num_restarts=1, num_candidates=1
-            ).labels
-            return (labels, X @ X.T) if products else labels
+def seeding_factor(R: int) -> float:
+    """Return the factor of k-means++."""
+    return 8 * (math.log(R) + 2)
 
-        def spent(n: int) -> float:
-            shape = jax.ShapeDtypeStruct((n, rank), jnp.result_type(float))
-            key = jax.eval_shape(lambda: jax.random.key(0))
-            return float(jax.jit(run).lower(key, shape).cost_analysis()["flops"])
 
-        return [(spent(4096) / (16 * spent(256)), always(1, "amini2021, Section 3.1"))]
+def seeding_ratios(
+    R: int,
+    cost: Callable[..., float] = mean_cost,
+    factor: Callable[[int], float] = seeding_factor,
+) -> Pairs:
+    """The cost of k-means++ seeds over the least cost, against a factor."""
+    pairs = []
+    for chances, costs, least in _costs(R):
+        pairs.append((cost(chances, costs) / least, factor(R)))
+    return lines(pairs, "k-means++")
 
-    settings = grid("n=256 and 4096, R=D={R}", shapes="R", R=(2, 8))
-    return Check(
-        corrected=Form(sides(), settings),
-        controls=(
-            Control(
-                "with all n^2 inner products",
-                sides(products=True),
-                settings,
-                "wrong cost",
-            ),
-        ),
-    )
+
+def alg1_kmeans(grids: Grids) -> Check:
+    name = "a factor 1.5 in the mean"
+    smaller = wrong(name, "wrong factor", factor=lambda R: 1.5)
+    name = "the same factor surely"
+    surely = wrong(name, "hypothesis broken", cost=largest_cost)
+    return check_of(Inequality, seeding_ratios, grids, smaller, surely)
+
+
+def clustering_errors(
+    key: jax.Array, R: int, share: float = 1.0, cost: float = 1.0
+) -> np.ndarray:
+    """The rate against all matchings, and what k-means costs against the best of all partitions."""
+    rng = rng_of(key)
+    errors = []
+    for _ in range(5):
+        first, second = rng.integers(R, size=(2, 11))
+        permutations = map(np.array, itertools.permutations(range(R)))
+        matched = max(np.mean(first == p[second]) for p in permutations)
+        rate = float(metrics.misclassification_rate(first, second, num_labels=R))
+        errors.append(share * rate - (1 - matched))
+    X = rng.standard_normal((7, 2))
+    objective = float(kmeans.kmeans(key, real(X), R, num_restarts=50).objective)
+    errors.append(cost * objective / least_cost(X, R) - 1)
+    return as_residual(errors)
+
+
+def misclassification(grids: Grids) -> Check:
+    fewer = wrong("0.99 of the share", "wrong factor", share=0.99)
+    cheaper = wrong("0.99 of the cost", "wrong factor", cost=0.99)
+    return check_of(Identity, clustering_errors, grids, fewer, cheaper)
+
+
+def _labels(key: jax.Array, X: jax.Array) -> jax.Array:
+    rank = X.shape[1]
+    return kmeans.kmeans(key, X, rank, num_restarts=1, num_candidates=1).labels
+
+
+def _labels_and_products(key: jax.Array, X: jax.Array) -> Any:
+    return _labels(key, X), X @ X.T
+
+
+def operations(run: Callable[..., Any], n: int, dim: int) -> float:
+    """Return the operations of a program on n points, as XLA counts them."""
+    shape = jax.ShapeDtypeStruct((n, dim), jnp.result_type(float))
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    analysis: Any = jax.jit(run).lower(key, shape).cost_analysis()
+    return float(analysis["flops"])
+
+
+def growth_of_operations(R: int, run: Callable[..., Any] = _labels) -> Pairs:
+    """Operations of the program at 16 times n over 16 times those at n.
+
+    XLA counts bodies of loops once: the seeds after the first, and a step of Lloyd's.
+    """
+    ratio = operations(run, 4096, R) / (16 * operations(run, 256, R))
+    return lines([(ratio, 1)], "amini2021, Section 3.1")
+
+
+def alg1_cost(grids: Grids) -> Check:
+    name = "with all n^2 inner products"
+    quadratic = wrong(name, "wrong cost", run=_labels_and_products)
+    return check_of(Inequality, growth_of_operations, grids, quadratic)

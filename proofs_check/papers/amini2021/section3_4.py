@@ -1,145 +1,112 @@
 """amini2021, Section 3.4: point masses, functions of the squared distance, and networks."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from jaxkern import kernels
-from proofs_check.claim import Check, Control, Form, Inequality, Setting
-from proofs_check.papers.amini2021 import laws, trials
-from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.setup import blocks
-from proofs_check.papers.shared import (
-    always,
-    lines,
-    listed,
-    op_norm,
-    parametrized,
-    rng_of,
+from proofs_check.claim import Check, Inequality, Setting
+from proofs_check.papers.amini2021 import trials
+from proofs_check.papers.amini2021.setup import (
+    Pairs,
+    blocks,
+    check_of,
+    wrong,
 )
+from proofs_check.papers.shared import Grids, lines, op_norm, rng_of
 
 
-def _point_masses() -> Check:
-    @parametrized(Inequality)
-    def sides(setting: Setting, factor: float | None = 1.0) -> Pairs:
-        """n vbar^2 / (1 - Psi)^2, where Psi is the mean of the other entries of a diagonal block; without factor 0."""
-        n, d = setting.shapes["n"], setting.shapes["d"]
-        labels, means = np.arange(n) % 2, trials.two_centres(n, 1000, 10.0)
-        variances = trials.isotropic(means, 1.0, d)
-        model = trials.Model(
-            "", kernels.Gaussian(2.0), trials.lipschitz_gaussian(2.0), means, variances
-        )
-        everything, others = (
-            blocks(model.arrays["mean"], labels, off_diagonal=flag)
-            for flag in (False, True)
-        )
-        value = float(everything.vbar2) / (float(1 - others.psi[0, 0]) ** 2 / n)
-        if factor is None:
-            return [(value, always(0, "amini2021, Section 3.4"))]
-        return [
-            laws.at_least(
-                value, always(factor * (1 - 2 / n), "amini2021, (26), the diagonal")
-            )
-        ]
+def diagonal_variance(n: int, d: int) -> float:
+    """Return n vbar^2 / (1 - Psi)^2 for two far points, Psi the mean of the other entries of a diagonal block."""
+    labels = np.arange(n) % 2
+    means = trials.two_centres(n, 1000, 10.0)
+    variances = trials.isotropic(means, 1.0, d)
+    lipschitz = trials.lipschitz_gaussian(2.0)
+    model = trials.Model("", kernels.Gaussian(2.0), lipschitz, means, variances)
+    mean = model.arrays["mean"]
+    all_entries = blocks(mean, labels, off_diagonal=False)
+    others = blocks(mean, labels, off_diagonal=True)
+    return float(all_entries.vbar2) / (float(1 - others.psi[0, 0]) ** 2 / n)
 
-    settings = listed(
-        "two points at distance 10, n={n}, d={d}",
-        "n d",
-        ((40, 50), (40, 1000)),
-        shapes="n d",
-    )
-    return Check(
-        printed=Form(sides(factor=None), settings),
-        corrected=Form(sides(), settings),
-        controls=(
-            Control(
-                "1.02 times the lower bound",
-                sides(factor=1.02),
-                settings,
-                "wrong factor",
-            ),
-            Control("n_k for n_k - 1", sides(factor=20 / 19), settings, "n for n - 1"),
-        ),
+
+def vanishing_variance(n: int, d: int) -> Pairs:
+    """The variance within blocks, which would be 0 without the diagonal."""
+    return lines([(diagonal_variance(n, d), 0)], "amini2021, Section 3.4")
+
+
+def lower_variance(n: int, d: int, factor: float = 1.0) -> Pairs:
+    """The variance within blocks from below, by the diagonal alone."""
+    lower = factor * (1 - 2 / n)
+    return lines([(lower, diagonal_variance(n, d))], "amini2021, (26), the diagonal")
+
+
+def sec3_4(grids: Grids) -> Check:
+    return check_of(
+        Inequality,
+        lower_variance,
+        grids,
+        wrong("1.02 times the lower bound", "wrong factor", factor=1.02),
+        wrong("n_k for n_k - 1", "n for n - 1", factor=20 / 19),
+        printed_function=vanishing_variance,
     )
 
 
-def _squared_distance() -> Check:
-    families: dict[str, tuple[Callable[[Any], Any], float]] = {
-        "exp(-s / 2)": (lambda s: np.exp(-s / 2), math.exp(-0.5)),
-        "1 / (1 + s)": (lambda s: 1 / (1 + s), 3 * math.sqrt(3) / 8),
-        "sin(s)": (np.sin, 2.0),
-    }
-
-    @parametrized(Inequality)
-    def sides(setting: Setting, factor: float = 1.0) -> Pairs:
-        """Quotients in (2) when y moves along x - y: |f(r^2) - f(q^2)| / |r - q|."""
-        f, constant = families[setting.name]
-        r = np.linspace(0, 20, 40_001)
-        steepest = float(np.max(np.abs(np.diff(f(r**2)) / np.diff(r))))
-        return [(steepest / constant, always(factor, "amini2021, Section 3.4"))]
-
-    *settings, outside = map(Setting, families)
-    return Check(
-        corrected=Form(sides(), tuple(settings)),
-        controls=(
-            Control(
-                "a function with an infinite supremum",
-                sides(),
-                (outside,),
-                "hypothesis broken",
-            ),
-            Control(
-                "99 per cent of L", sides(factor=0.99), tuple(settings), "wrong factor"
-            ),
-        ),
-    )
+FAMILIES: dict[str, tuple[Any, float]] = {
+    "exp(-s / 2)": (lambda s: np.exp(-s / 2), math.exp(-0.5)),
+    "1 / (1 + s)": (lambda s: 1 / (1 + s), 3 * math.sqrt(3) / 8),
+    "sin(s)": (np.sin, 2.0),
+}
+"""Functions f of the squared distance, and the constants of their kernels; that of the last would be infinite."""
 
 
-def _network() -> Check:
-    def sides(layers: int) -> Inequality:
-        def check(key: jax.Array, setting: Setting) -> Pairs:
-            """Quotients in (2) of (N(x, y) + N(y, x)) / 2, over the product of the norms of `layers` weights."""
-            rng = rng_of(key)
-            pairs = []
-            for _ in range(20):
-                weights = [
-                    rng.standard_normal(shape) for shape in ((8, 6), (8, 8), (1, 8))
-                ]
-                weights = [3 * A / op_norm(A) for A in weights]
-                right = 3.0**layers
+def slopes_of_squared(setting: Setting, factor: float = 1.0) -> Pairs:
+    """Quotients in (2) when y moves along x - y: |f(r^2) - f(q^2)| / |r - q|."""
+    f, constant = FAMILIES[setting.name]
+    r = np.linspace(0, 20, 40_001)
+    steepest = float(np.max(np.abs(np.diff(f(r**2)) / np.diff(r))))
+    return lines([(steepest / constant, factor)], "amini2021, Section 3.4")
 
-                def network(
-                    x: np.ndarray,
-                    y: np.ndarray,
-                    weights: Sequence[np.ndarray] = weights,
-                ) -> float:
-                    value = np.concatenate([x, y])
-                    for A in weights[:-1]:
-                        value = np.maximum(A @ value, 0)
-                    return float((weights[-1] @ value)[0])
 
-                x, y = rng.standard_normal((2, 3))
-                _, _, rows = np.linalg.svd(weights[0])
-                steps = [rng.standard_normal((2, 3)) for _ in range(50)] + [
-                    row.reshape(2, 3) for row in rows
-                ]
-                for step in steps:
-                    step = 1e-3 * step
-                    a, b = (
-                        network(*p) + network(*p[::-1])
-                        for p in ((x, y), (x + step[0], y + step[1]))
-                    )
-                    apart = float(np.sum(np.linalg.norm(step, axis=1)))
-                    pairs.append((abs(a - b) / 2 / apart / right, 1))
-            return lines(pairs, "amini2021, Section 3.4")
+def sec3_4_lipschitz() -> Check:
+    settings = tuple(map(Setting, FAMILIES))
+    finite = {"corrected": settings[:2]}
+    name = "a function with an infinite supremum"
+    infinite = wrong(name, "hypothesis broken", settings=settings[2:])
+    smaller = wrong("99 per cent of L", "wrong factor", factor=0.99)
+    return check_of(Inequality, slopes_of_squared, finite, infinite, smaller)
 
-        return Inequality(check)
 
-    settings = (Setting("three layers of norm 3"),)
-    return Check(
-        printed=Form(sides(3), settings),
-        controls=(Control("no layer counted", sides(0), settings, "term left out"),),
-    )
+def network(x: np.ndarray, y: np.ndarray, weights: Sequence[np.ndarray]) -> float:
+    """Return the value of a ReLU network at the pair (x, y)."""
+    value = np.concatenate([x, y])
+    for A in weights[:-1]:
+        value = np.maximum(A @ value, 0)
+    return float((weights[-1] @ value)[0])
+
+
+def network_quotients(key: jax.Array, layers: int = 3) -> Pairs:
+    """Quotients in (2) of (N(x, y) + N(y, x)) / 2, over the product of the norms of `layers` weights."""
+    rng = rng_of(key)
+    pairs = []
+    for _ in range(20):
+        matrices = [rng.standard_normal(shape) for shape in ((8, 6), (8, 8), (1, 8))]
+        weights = [3 * A / op_norm(A) for A in matrices]
+        x, y = rng.standard_normal((2, 3))
+        before = network(x, y, weights) + network(y, x, weights)
+        _, _, rows = np.linalg.svd(weights[0])
+        steps = [rng.standard_normal((2, 3)) for _ in range(50)]
+        steps += [row.reshape(2, 3) for row in rows]
+        for step in steps:
+            dx, dy = 1e-3 * step
+            after = network(x + dx, y + dy, weights) + network(y + dy, x + dx, weights)
+            apart = 1e-3 * float(np.sum(np.linalg.norm(step, axis=1)))
+            pairs.append((abs(before - after) / 2 / apart / 3.0**layers, 1))
+    return lines(pairs, "amini2021, Section 3.4")
+
+
+def sec3_4_network(grids: Grids) -> Check:
+    none_counted = wrong("no layer counted", "term left out", layers=0)
+    return check_of(Inequality, network_quotients, grids, none_counted)

@@ -4,20 +4,22 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Setting
+from proofs_check.claim import Check, Control, Exact, Form, Setting, Tail
 from proofs_check.papers import shared
 from proofs_check.papers.amini2021 import trials
-from proofs_check.papers.shared import listed, real
+from proofs_check.papers.shared import Exceeds, Grids, real
 
-NOISE, TAU = 1.5, math.sqrt(3.25)
+NOISE = 1.5
+TAU = math.sqrt(3.25)
 """Of Section 3.5, with alpha = 1."""
 
 KAPPA = math.sqrt(8 / 3)
@@ -26,7 +28,11 @@ KAPPA = math.sqrt(8 / 3)
 PROVED = (2 * math.sqrt(2 * KAPPA**2) + 2) / KAPPA**2
 """1 / c for Gaussian coordinates: v <= 2 kappa^2 scale^4 eta in `quadratic_form_gaussian`."""
 
-SPHERE_POINTS, SPHERE_DIM = 96, 256
+SPHERE_POINTS = 96
+SPHERE_DIM = 256
+
+Pairs = list[tuple[float, Bound]]
+"""The sides of an Inequality."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,104 @@ class Inputs(shared.Inputs):
         return trials.gaussian_models(self.data)
 
 
+@dataclass(frozen=True)
+class Wrong:
+    """A control that changes arguments of the function of a check, or the function itself.
+
+    Its settings are those of the form that holds, unless it has its own.
+    """
+
+    name: str
+    kind: str
+    function: Callable[..., Any] | None
+    settings: tuple[Setting, ...] | None
+    arguments: Mapping[str, Any]
+
+    def of(
+        self,
+        statement: Callable[..., Any],
+        function: Callable[..., Any],
+        settings: tuple[Setting, ...],
+    ) -> Control:
+        """Return the control of a check with this function, with settings if it has none of its own."""
+        variant = partial(self.function or function, **self.arguments)
+        tried = settings if self.settings is None else self.settings
+        return Control(self.name, statement(variant), tried, self.kind)
+
+
+def wrong(
+    name: str,
+    kind: str,
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    settings: tuple[Setting, ...] | None = None,
+    **arguments: Any,
+) -> Wrong:
+    """Return a control, its changed arguments by keyword."""
+    return Wrong(name, kind, function, settings, arguments)
+
+
+AS_PRINTED = {"as_printed": True}
+
+GRAM_TAIL = partial(Tail, trials.gram_error)
+"""What makes a Tail of a bound on |K - E K| / n."""
+
+
+def check_of(
+    statement: Callable[..., Any],
+    function: Callable[..., Any],
+    grids: Grids,
+    *controls: Wrong | Control,
+    printed: Mapping[str, Any] | None = None,
+    printed_function: Callable[..., Any] | None = None,
+) -> Check:
+    """Return the check of a function that makes a statement, such as an Inequality.
+
+    The forms are those for which `grids` has settings, or both if it has settings for "both". The printed form has
+    other arguments, or another function, if these are passed.
+    """
+    both = grids.get("both", ())
+    settings = {"printed": both, "corrected": both, **grids}
+    usual = settings["corrected"] or settings["printed"]
+    original = partial(printed_function or function, **(printed or {}))
+    forms = {}
+    for name, variant in (("printed", original), ("corrected", function)):
+        if settings[name]:
+            forms[name] = Form(statement(variant), settings[name])
+    rejected = []
+    for control in controls:
+        if isinstance(control, Wrong):
+            control = control.of(statement, function, usual)
+        rejected.append(control)
+    return Check(**forms, controls=tuple(rejected))
+
+
+def exceeds(log_tail: Callable[..., float]) -> Callable[..., Exact]:
+    """Return what makes an Exact of a bound: the statistic with this tail exceeds it as rarely as it claims."""
+    return lambda bound: Exact(Exceeds(log_tail, bound))
+
+
+def at_least(value: Any, lower: Bound) -> tuple[float, Bound]:
+    """Return the two sides of: the value is at least what the bound says."""
+    return float(lower.value), dataclasses.replace(lower, value=float(value))
+
+
+def rescaled(right: Bound, factor: float) -> Bound:
+    """Return a bound times a number."""
+    return dataclasses.replace(right, value=right.value * factor)
+
+
+def log_of(probability: float) -> float:
+    """Return the logarithm of a probability, minus infinity of zero."""
+    return math.log(probability) if probability > 0 else -math.inf
+
+
+def log_sum(logs: np.ndarray, where: Any) -> float:
+    """Return the logarithm of the probability of an event from the logs of chances, minus infinity of none."""
+    return float(special.logsumexp(logs[where])) if np.any(where) else -math.inf
+
+
 def around(
     models: Sequence[trials.Model],
     deltas: Sequence[float],
@@ -56,14 +160,18 @@ def around(
     square: float = 2.0,
 ) -> tuple[Setting, ...]:
     """Return the models, in a norm, with t such that exp(-t^2 / square) = delta."""
-    return tuple(
-        model.setting(
-            f"delta={delta:g}",
-            {"t": math.sqrt(square * math.log(1 / delta)), "operator": float(operator)},
-        )
-        for model in models
-        for delta in deltas
-    )
+    settings = []
+    for model in models:
+        for delta in deltas:
+            t = math.sqrt(square * math.log(1 / delta))
+            numbers = {"t": t, "operator": float(operator)}
+            settings.append(model.setting(f"delta={delta:g}", numbers))
+    return tuple(settings)
+
+
+def with_numbers(setting: Setting, **numbers: float) -> Setting:
+    """Return a setting with some of its numbers replaced."""
+    return dataclasses.replace(setting, numbers={**setting.numbers, **numbers})
 
 
 def per_point(
@@ -74,21 +182,9 @@ def per_point(
 
     def right(setting: Setting) -> Bound:
         bound = bound_of_all(setting)
-        return Bound(
-            bound.value / setting.numbers["n"],
-            bound.probability,
-            bound.valid,
-            bound.source,
-        )
+        return dataclasses.replace(bound, value=bound.value / setting.numbers["n"])
 
     return right
-
-
-def clipped(*sizes: int) -> tuple[Setting, ...]:
-    """Return sizes for the kernel of Proposition 1."""
-    return tuple(
-        Setting(f"n={n}", None, {"n": float(n)}, {"most": max(sizes)}) for n in sizes
-    )
 
 
 def inner_products(
@@ -113,37 +209,28 @@ def with_form(
     model: trials.Model, A: np.ndarray, tau: float, delta: float, label: str = ""
 ) -> Setting:
     """Return a setting with the quadratic form sum a_ij K_ij, and the norms of A and of M A."""
-    S, means = (A + A.T) / 2, model.means
+    S = (A + A.T) / 2
+    means = model.means
     numbers = {
         "tau": tau,
         "dim": float(means.shape[1]),
         "mean_norm": float(np.linalg.norm(means, 2)),
-    }
-    numbers |= {
         "frobenius": float(np.linalg.norm(S)),
         "op_norm": float(np.linalg.norm(S, 2)),
+        "mean_frobenius": float(np.linalg.norm(means.T @ S)),
     }
-    numbers["mean_frobenius"] = float(np.linalg.norm(means.T @ S))
-    setting = dataclasses.replace(model, extra={"A": A}).setting(
-        f"delta={delta:g}", numbers
-    )
+    with_weights = dataclasses.replace(model, extra={"A": A})
+    setting = with_weights.setting(f"delta={delta:g}", numbers)
     return dataclasses.replace(setting, name=label + setting.name)
 
 
-def form_shape(
-    spread: Callable[[Mapping[str, float]], float],
-    size: Callable[[Mapping[str, float]], float],
-) -> Callable[[Setting], Bound]:
+def form_shape(setting: Setting, spread: float, size: float) -> Bound:
     """Return kappa^2 max(sqrt(spread tau), size tau), with probability 1 - 4 exp(-tau)."""
-
-    def shape(setting: Setting) -> Bound:
-        n, tau = setting.numbers, setting.numbers["tau"]
-        value = KAPPA**2 * max(math.sqrt(spread(n) * tau), size(n) * tau)
-        return Bound(
-            value, 1 - 4 * math.exp(-tau), True, "amini2021, a quadratic form, shape"
-        )
-
-    return shape
+    tau = setting.numbers["tau"]
+    value = KAPPA**2 * max(math.sqrt(spread * tau), size * tau)
+    return Bound(
+        value, 1 - 4 * math.exp(-tau), True, "amini2021, a quadratic form, shape"
+    )
 
 
 def blocks(mean: Any, labels: np.ndarray, *, off_diagonal: bool) -> Any:
@@ -161,28 +248,22 @@ def distances_on_spheres(
 
     All have `SPHERE_POINTS` rows of `SPHERE_DIM` numbers.
     """
-    n, d = SPHERE_POINTS, SPHERE_DIM
-    rows, labels = (
-        np.random.default_rng(41).standard_normal((n, d)) * (np.arange(d) < dim),
-        np.arange(n) % 2,
-    )
+    rng = np.random.default_rng(41)
+    used = np.arange(SPHERE_DIM) < dim
+    rows = rng.standard_normal((SPHERE_POINTS, SPHERE_DIM)) * used
+    labels = np.arange(SPHERE_POINTS) % 2
     lengths = np.array(radii)[labels] / np.linalg.norm(rows, axis=1)
     name = f"spheres of radii {radii[0]:g} and {radii[1]:g}, noise {noise:g}, d={dim}"
     model = trials.distances(name, lengths[:, None] * rows, noise / math.sqrt(dim), dim)
     return dataclasses.replace(model, extra={"labels": labels})
 
 
-def two_spheres(*dims: int) -> tuple[Setting, ...]:
-    """Return pairs of radii in several dimensions."""
-    rows = [
-        (r, q, d)
-        for d in dims
-        for r, q in ((1.0, 1.0), (1.0, 5.0), (2.0, 3.0), (5.0, 5.0))
-    ]
-    return listed("radii {r:g} and {q:g}, d={d}", "r q d", rows, shapes="d")
-
-
-def sphere_parameters(setting: Setting) -> dict[str, float]:
+def two_spheres(r: float, q: float, d: float, noise: float = NOISE) -> dict[str, Any]:
     """Return the arguments of the bounds for two spheres, with the noise and the bandwidth of Section 3.5."""
-    radii = {"radius": setting.numbers["r"], "other_radius": setting.numbers["q"]}
-    return {**radii, "noise": NOISE, "lengthscale": TAU, "dim": setting.shapes["d"]}
+    return {
+        "radius": r,
+        "other_radius": q,
+        "noise": noise,
+        "lengthscale": TAU,
+        "dim": d,
+    }

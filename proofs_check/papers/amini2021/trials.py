@@ -21,21 +21,10 @@ from proofs_check.papers.shared import real
 POINTS = 48
 GAUSSIAN = problems.GaussianLaw()
 
-EXTRA = (
-    *(
-        "t",
-        "u",
-        "tau",
-        "dim",
-        "operator",
-        "mean_norm",
-        "mean_rank",
-        "mean_frobenius",
-        "frobenius",
-        "op_norm",
-    ),
-    *("total_variance", "sigma", "reused"),
+_BOUNDS = (
+    "t u tau dim mean_norm mean_rank mean_frobenius frobenius op_norm total_variance"
 )
+EXTRA = (*_BOUNDS.split(), "operator", "sigma", "reused")
 """Numbers of a setting besides those of its model. All settings have all of them, so as to share compiled trials."""
 
 Numbers = Mapping[str, Any]
@@ -76,59 +65,48 @@ class Model:
     @functools.cached_property
     def arrays(self) -> dict[str, Any]:
         """What trials need: kernel, means, noise, law and E K, in the default dtype, and what is extra."""
-        means, noise = real(self.means), measures.DiagonalNoise(real(self.variances))
-        if self.kernel is None:
-            kernel, mean = (
-                kernels.as_kernel(first_coordinates),
-                real(self.means[:, :1] + self.means[:, 0]),
-            )
-        else:
-            kernel, mean = self.kernel, self._mean()
-        extra = {
-            name: real(x) if x.dtype.kind == "f" else jnp.asarray(x, jnp.int32)
-            for name, x in self.extra.items()
-        }
-        return {
-            "kernel": kernel,
-            "means": means,
-            "noise": noise,
+        arrays: dict[str, Any] = {
+            "kernel": self.kernel,
+            "means": real(self.means),
+            "noise": measures.DiagonalNoise(real(self.variances)),
             "law": self.law,
-            "mean": mean,
-            **extra,
         }
+        if self.kernel is None:
+            arrays["kernel"] = kernels.as_kernel(first_coordinates)
+            arrays["mean"] = real(self.means[:, :1] + self.means[:, 0])
+        else:
+            arrays["mean"] = self._mean()
+        for name, x in self.extra.items():
+            arrays[name] = real(x) if x.dtype.kind == "f" else jnp.asarray(x, jnp.int32)
+        return arrays
 
     def _mean(self) -> jax.Array:
         """Return E K of a kernel of distances or inner products: coordinates that are always 0 do not matter."""
-        means, variances = self.means, self.variances
-        if isinstance(
-            self.kernel, kernels.Distance
-        ):  # the others are cheap, and share a compilation
+        means = self.means
+        variances = self.variances
+        # Means of other kernels are cheap, and share a compilation.
+        if isinstance(self.kernel, kernels.Distance):
             used = np.any(variances > 0, axis=0) | np.any(means != 0, axis=0)
-            means, variances = means[:, used], variances[:, used]
+            means = means[:, used]
+            variances = variances[:, used]
+        noise: Any = measures.DiagonalNoise(real(variances))
         if np.ptp(variances) == 0:  # cheaper
             level = math.sqrt(variances[0, 0] * variances.shape[1])
-            return measures.mean_kernel(
-                self.kernel, real(means), measures.IsotropicNoise(level)
-            )
-        return measures.mean_kernel(
-            self.kernel, real(means), measures.DiagonalNoise(real(variances))
-        )
+            noise = measures.IsotropicNoise(level)
+        return measures.mean_kernel(self.kernel, real(means), noise)
 
     @property
     def numbers(self) -> dict[str, float]:
         """What bounds need: n, L, omega, the largest |Sigma_i|^(1/2) and their root mean square."""
         sizes = self.variances.max(axis=1)
         # In case (b) of class LC omega / sqrt(2 pi) may stand for omega.
-        omega = float(self.law.omega) / (
-            math.sqrt(2 * math.pi) if self.law.lc_class == "b" else 1
-        )
-        numbers = {
+        omega = float(self.law.omega)
+        if self.law.lc_class == "b":
+            omega /= math.sqrt(2 * math.pi)
+        return {
             "n": float(len(self.means)),
             "lipschitz": self.lipschitz,
             "omega": omega,
-        }
-        return {
-            **numbers,
             "scale": math.sqrt(sizes.max()),
             "mean_scale": math.sqrt(sizes.mean()),
         }
@@ -163,9 +141,8 @@ def two_centres(num_points: int, dim: int, distance: float) -> np.ndarray:
 def isotropic(means: np.ndarray, noise: float, dim: int | None = None) -> np.ndarray:
     """Return the variances (n, d) of N(0, noise^2 I / dim) on the first `dim` coordinates, by default on all."""
     used = means.shape[1] if dim is None else dim
-    return np.where(np.arange(means.shape[1]) < used, noise**2 / used, 0) * np.ones(
-        (len(means), 1)
-    )
+    diagonal = np.where(np.arange(means.shape[1]) < used, noise**2 / used, 0)
+    return np.tile(diagonal, (len(means), 1))
 
 
 def lipschitz_gaussian(lengthscale: float) -> float:
@@ -179,28 +156,17 @@ def gaussian_models(data: Population | None) -> tuple[Model, ...]:
     The noise of the simplex is small, so that its bounds are nearly attained.
     """
     if data is not None:
-        rows = np.linspace(
-            0, len(data.points) - 1, min(len(data.points), POINTS)
-        ).astype(int)
-        tau, means = float(data.kernel.lengthscale), data.points[rows]
-        return (
-            Model(
-                "rows",
-                data.kernel,
-                lipschitz_gaussian(tau),
-                means,
-                isotropic(means, 0.3 * tau),
-            ),
-        )
-    n, d = POINTS, 128
-    centres = {
-        "simplex": (simplex(n, d, 1.0), 0.05),
-        "one point": (np.zeros((n, d)), 0.5),
-    }
-    centres["two points"] = (two_centres(n, d, 1.0), 0.5)
-    return tuple(
-        gaussian(f"{name}, noise {noise:g}", means, noise)
-        for name, (means, noise) in centres.items()
+        count = min(len(data.points), POINTS)
+        rows = np.linspace(0, len(data.points) - 1, count).astype(int)
+        tau = float(data.kernel.lengthscale)
+        means = data.points[rows]
+        variances = isotropic(means, 0.3 * tau)
+        return (Model("rows", data.kernel, lipschitz_gaussian(tau), means, variances),)
+    dim = 128
+    return (
+        gaussian("simplex, noise 0.05", simplex(POINTS, dim, 1.0), 0.05),
+        gaussian("one point, noise 0.5", np.zeros((POINTS, dim)), 0.5),
+        gaussian("two points, noise 0.5", two_centres(POINTS, dim, 1.0), 0.5),
     )
 
 
@@ -208,41 +174,30 @@ def gaussian(
     name: str, means: np.ndarray, noise: float, dim: int | None = None
 ) -> Model:
     """Return points with isotropic noise and a Gaussian kernel of lengthscale 1."""
-    return Model(
-        name,
-        kernels.Gaussian(1.0),
-        lipschitz_gaussian(1.0),
-        means,
-        isotropic(means, noise, dim),
-    )
+    variances = isotropic(means, noise, dim)
+    return Model(name, kernels.Gaussian(1.0), lipschitz_gaussian(1.0), means, variances)
 
 
 def distances(name: str, means: np.ndarray, deviations: Any, dim: int) -> Model:
     """Return points with the kernel |x - y|, given standard deviations of their first `dim` coordinates."""
     n, d = means.shape
-    variances = np.where(
-        np.arange(d) < dim, np.broadcast_to(deviations, (n,))[:, None] ** 2, 0
-    )
+    levels = np.broadcast_to(deviations, (n,))[:, None]
+    variances = np.where(np.arange(d) < dim, levels**2, 0)
     return Model(name, kernels.Distance(), 1.0, means, variances)
 
 
 def sums(name: str, law: Any = GAUSSIAN, variances: Any = 1.0) -> Model:
     """Return points around zero with the kernel x_1 + y_1; of unit covariance, unless variances (d,) are given."""
-    return Model(
-        name,
-        None,
-        1.0,
-        np.zeros((POINTS, POINTS)),
-        variances * np.ones((POINTS, POINTS)),
-        law,
-    )
+    shape = (POINTS, POINTS)
+    return Model(name, None, 1.0, np.zeros(shape), variances * np.ones(shape), law)
 
 
 def _deviation(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
     """K - E K or, where the number `reused` is not 0, with the noise of the first point on all of them."""
     means = population["means"]
     X = problems.perturb(key, means, population["noise"], law=population["law"]).points
-    X = jnp.where(numbers["reused"] > 0, means + (X[:1] - means[:1]), X)
+    shifted = means + (X[:1] - means[:1])
+    X = jnp.where(numbers["reused"] > 0, shifted, X)
     return gram(population["kernel"], X) - population["mean"]
 
 
@@ -253,7 +208,8 @@ def _norm(E: jax.Array) -> jax.Array:
 def gram_error(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
     """|K - E K| / n in operator norm or, where the number `operator` is 0, in Frobenius norm."""
     E = _deviation(key, population, numbers)
-    return jnp.where(numbers["operator"] > 0, _norm(E), jnp.linalg.norm(E)) / E.shape[0]
+    norm = jnp.where(numbers["operator"] > 0, _norm(E), jnp.linalg.norm(E))
+    return norm / E.shape[0]
 
 
 def form_error(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
@@ -269,10 +225,9 @@ def gap_error(
     del population
     first, second = jax.random.split(key)
     e = numbers["e"]
-    centre = jnp.sqrt(1 - e**2 / 3)
-    W = jax.random.rademacher(first, (n,), e.dtype) * centre + e * (
-        2 * jax.random.uniform(second, (n,), e.dtype) - 1
-    )
+    signs = jax.random.rademacher(first, (n,), e.dtype)
+    steps = 2 * jax.random.uniform(second, (n,), e.dtype) - 1
+    W = signs * jnp.sqrt(1 - e**2 / 3) + e * steps
     return _norm(W[:, None] + W[None, :]) / n
 
 
@@ -285,9 +240,11 @@ def clipped_norm(
     """
     del population
     dtype = numbers["n"].dtype
-    h = jnp.clip(4 * jax.random.uniform(key, (most,), dtype) - 2, -1, 1)
+    X = 4 * jax.random.uniform(key, (most,), dtype) - 2
+    h = jnp.clip(X, -1, 1)
     counted = jnp.arange(most, dtype=dtype) < numbers["n"]
-    return jnp.maximum(jnp.sum(jnp.where(counted, h * h, 0)) - 2 / 3, 2 / 3)
+    square = jnp.sum(jnp.where(counted, h * h, 0))
+    return jnp.maximum(square - 2 / 3, 2 / 3)
 
 
 @sample("deviation")
@@ -295,9 +252,8 @@ def clipped_deviation(
     key: jax.Array, population: Any, numbers: Numbers, *, most: int
 ) -> jax.Array:
     """|V - E V| of the same; where |h|^2 >= 4/3, as good as always for n >= 16, V = |h|^2 - 2/3."""
-    return jnp.abs(
-        clipped_norm(key, population, numbers, most=most) - (numbers["n"] - 1) * (2 / 3)
-    )
+    norm = clipped_norm(key, population, numbers, most=most)
+    return jnp.abs(norm - (numbers["n"] - 1) * (2 / 3))
 
 
 def clipped_moment(setting: Setting) -> float:
@@ -332,19 +288,18 @@ def signs_norm(
         state: tuple[jax.Array, jax.Array, jax.Array], _: None
     ) -> tuple[Any, tuple[jax.Array, jax.Array]]:
         v, before, beta = state
-        w = matmul(matmul(W, v)[None, :], W)[0] / n - beta * before
+        product = matmul(matmul(W, v)[None, :], W)[0]
+        w = product / n - beta * before
         alpha = jnp.vdot(v, w, precision=jax.lax.Precision.HIGHEST)
         w = w - alpha * v
         beta = jnp.linalg.norm(w)
         return (w / beta, v, beta), (alpha, beta)
 
-    initial = (
-        start / jnp.linalg.norm(start),
-        jnp.zeros_like(start),
-        jnp.zeros((), dtype),
-    )
+    unit = start / jnp.linalg.norm(start)
+    initial = (unit, jnp.zeros_like(start), jnp.zeros((), dtype))
     _, (alphas, betas) = jax.lax.scan(step, initial, None, length=steps)
-    T = jnp.diag(alphas) + jnp.diag(betas[:-1], 1) + jnp.diag(betas[:-1], -1)
+    off_diagonal = betas[:-1]
+    T = jnp.diag(alphas) + jnp.diag(off_diagonal, 1) + jnp.diag(off_diagonal, -1)
     return jnp.max(eigvalsh(T)) - 1
 
 
@@ -371,16 +326,15 @@ def truncation_error(
     X = problems.perturb(key, means, population["noise"]).points
     values, vectors = eigh(gram(population["kernel"], X))
     leading = vectors[:, :clusters]
-    return jnp.linalg.norm(
-        matmul(leading * values[None, :clusters], leading.T) - matmul(means, means.T)
-    ) / len(means)
+    truncated = matmul(leading * values[None, :clusters], leading.T)
+    return jnp.linalg.norm(truncated - matmul(means, means.T)) / len(means)
 
 
 def angle(key: jax.Array, population: Any, numbers: Numbers, *, dim: int) -> jax.Array:
     """The inner product of two uniform directions, or where `reused` is not 0 of one with itself, times `factor`."""
     del population
-    u = jax.random.normal(key, (2, dim), numbers["factor"].dtype)
-    u = u / jnp.linalg.norm(u, axis=1, keepdims=True)
-    return numbers["factor"] * jnp.sum(
-        u[0] * jnp.where(numbers["reused"] > 0, u[0], u[1])
-    )
+    factor = numbers["factor"]
+    normal = jax.random.normal(key, (2, dim), factor.dtype)
+    u, v = normal / jnp.linalg.norm(normal, axis=1, keepdims=True)
+    other = jnp.where(numbers["reused"] > 0, u, v)
+    return factor * jnp.sum(u * other)

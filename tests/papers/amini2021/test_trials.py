@@ -27,150 +27,110 @@ def test_claims_are_made_without_mean_kernels_and_share_their_numbers(
         raise AssertionError("a mean kernel was computed")
 
     monkeypatch.setattr(measures, "mean_kernel", computed)
-    made = register.claims(profile=profile, papers=("amini2021",))
-    parts = [
-        part for claim in made for part in (*claim.forms.values(), *claim.controls)
-    ]
-    settings = [(part, setting) for part in parts for setting in part.settings]
-    models = [
-        setting.data
-        for _, setting in settings
-        if isinstance(setting.data, trials.Model)
-    ]
-    assert len(models) > 50 and not any("arrays" in vars(model) for model in models)
     shared = (trials.gram_error, trials.misclassified)
-    assert (
-        len(
-            {
-                tuple(sorted(s.numbers))
-                for part, s in settings
-                if getattr(part.statement, "trial", 0) in shared
-            }
-        )
-        == 1
-    )
+    models = []
+    names = set()
+    for claim in register.claims(profile=profile, papers=("amini2021",)):
+        for part in (*claim.forms.values(), *claim.controls):
+            data = [setting.data for setting in part.settings]
+            models += [model for model in data if isinstance(model, trials.Model)]
+            if getattr(part.statement, "trial", None) in shared:
+                names |= {tuple(sorted(setting.numbers)) for setting in part.settings}
+    assert len(models) > 50
+    assert not any("arrays" in vars(model) for model in models)
+    assert len(names) == 1
 
 
 def test_a_model_is_a_dictionary_for_jax_with_what_is_extra(x64):
-    model = dataclasses.replace(
-        trials.sums("sums"), extra={"A": np.eye(2), "labels": np.array([0, 1])}
-    )
+    extra = {"A": np.eye(2), "labels": np.array([0, 1])}
+    model = dataclasses.replace(trials.sums("sums"), extra=extra)
     copy = jax.device_put(model)
-    assert type(copy) is dict and set(copy) == {
-        "kernel",
-        "means",
-        "noise",
-        "law",
-        "mean",
-        "A",
-        "labels",
-    }
-    assert (
-        model.arrays is model.arrays
-        and copy["A"].dtype == jnp.float64
-        and copy["labels"].dtype == jnp.int32
-    )
+    assert type(copy) is dict
+    assert set(copy) == set(["kernel", "means", "noise", "law", "mean", "A", "labels"])
+    assert model.arrays is model.arrays
+    assert copy["A"].dtype == jnp.float64
+    assert copy["labels"].dtype == jnp.int32
 
 
 def test_the_norms_of_the_trials_are_literal_ones(dtype):
     model = trials.gaussian("three points", np.eye(3, 4), 2.0, 2)
-    assert (
-        model.numbers["scale"] == pytest.approx(2 / math.sqrt(2))
-        and model.numbers["n"] == 3
-    )
-    X = problems.perturb(
-        jax.random.key(1), model.arrays["means"], model.arrays["noise"]
-    ).points
-    E = np.asarray(gram(model.kernel, X), np.float64) - np.asarray(
-        model.arrays["mean"], np.float64
-    )
+    assert model.numbers["scale"] == pytest.approx(2 / math.sqrt(2))
+    assert model.numbers["n"] == 3
+    key = jax.random.key(1)
+    arrays = model.arrays
+    X = problems.perturb(key, arrays["means"], arrays["noise"]).points
+    K = np.asarray(gram(model.kernel, X), np.float64)
+    E = K - np.asarray(arrays["mean"], np.float64)
+    gram_error = jax.jit(trials.gram_error)
+    zero = jnp.zeros((), dtype)
     for operator, norm in ((1, np.linalg.norm(E, 2)), (0, np.linalg.norm(E))):
-        numbers = {
-            "operator": jnp.asarray(operator, dtype),
-            "reused": jnp.zeros((), dtype),
-        }
-        error = jax.jit(trials.gram_error)(jax.random.key(1), model.arrays, numbers)
-        assert error.dtype == dtype and float(error) == pytest.approx(
-            norm / 3, rel=1e-5
-        )
+        numbers = {"operator": jnp.asarray(operator, dtype), "reused": zero}
+        error = gram_error(key, arrays, numbers)
+        assert error.dtype == dtype
+        assert float(error) == pytest.approx(norm / 3, rel=1e-5)
 
 
 def test_a_reused_draw_is_the_noise_of_the_first_point_on_all(x64):
+    key = jax.random.key(1)
     model = trials.sums("")
-    W = problems.perturb(
-        jax.random.key(1), model.arrays["means"], model.arrays["noise"]
-    ).points
-    numbers = {
-        name: jnp.asarray(value)
-        for name, value in model.setting("", {"reused": 1.0}).numbers.items()
-    }
+    arrays = model.arrays
+    W = problems.perturb(key, arrays["means"], arrays["noise"]).points
+    setting = model.setting("", {"reused": 1.0})
+    numbers = {name: jnp.asarray(value) for name, value in setting.numbers.items()}
     gram_error = jax.jit(trials.gram_error)
-    reused = gram_error(jax.random.key(1), model.arrays, numbers)
-    assert float(reused) == pytest.approx(
-        2 * abs(float(W[0, 0]))
-    )  # K = x_1 + y_1 is then constant
-    fresh = gram_error(
-        jax.random.key(1), model.arrays, numbers | {"reused": jnp.asarray(0.0)}
-    )
-    assert float(fresh) == pytest.approx(
-        np.linalg.norm(np.add.outer(W[:, 0], W[:, 0])) / len(W)
-    )
-    twice = trials.angle(
-        jax.random.key(1),
-        None,
-        {"factor": jnp.asarray(3.0), "reused": jnp.asarray(1.0)},
-        dim=4,
-    )
+    reused = gram_error(key, arrays, numbers)
+    # K = x_1 + y_1 is then constant.
+    assert float(reused) == pytest.approx(2 * abs(float(W[0, 0])))
+    fresh = gram_error(key, arrays, numbers | {"reused": jnp.asarray(0.0)})
+    sums = np.add.outer(W[:, 0], W[:, 0])
+    assert float(fresh) == pytest.approx(np.linalg.norm(sums) / len(W))
+
+
+def test_one_direction_twice_is_at_the_angle_zero(x64):
+    numbers = {"factor": jnp.asarray(3.0), "reused": jnp.asarray(1.0)}
+    twice = trials.angle(jax.random.key(1), None, numbers, dim=4)
     assert float(twice) == pytest.approx(3.0)
 
 
 def test_coordinates_that_are_always_zero_do_not_change_the_mean(x64):
     means = np.eye(4, 6)
+    used = np.tile(np.arange(6) < 2, (4, 1))
     for deviations in (0.5, np.array([0.2, 0.5, 1.0, 0.1])):
         model = trials.distances("", means, deviations, 2)
-        np.testing.assert_array_equal(
-            model.variances > 0, np.arange(6)[None, :].repeat(4, 0) < 2
-        )
-        literal = measures.mean_kernel(
-            model.kernel, real(means), measures.DiagonalNoise(real(model.variances))
-        )
-        np.testing.assert_allclose(
-            model.arrays["mean"], literal, rtol=1e-10, atol=1e-12
-        )
+        np.testing.assert_array_equal(model.variances > 0, used)
+        noise = measures.DiagonalNoise(real(model.variances))
+        literal = measures.mean_kernel(model.kernel, real(means), noise)
+        mean = model.arrays["mean"]
+        np.testing.assert_allclose(mean, literal, rtol=1e-10, atol=1e-12)
 
 
 def test_ritz_values_come_close_to_the_norm_of_the_sample_covariance_from_below(x64):
     n = 96
-    first, _ = jax.random.split(jax.random.key(2))
+    key = jax.random.key(2)
+    first, _ = jax.random.split(key)
     W = np.asarray(jax.random.rademacher(first, (n, n), jnp.float64))
     norm = np.linalg.norm(W.T @ W / n - np.eye(n), 2)
-    ritz = float(
-        trials.signs_norm(jax.random.key(2), None, {"u": jnp.zeros(())}, n=n, steps=32)
-    )
+    numbers = {"u": jnp.zeros(())}
+    ritz = float(trials.signs_norm(key, None, numbers, n=n, steps=32))
     assert norm * (1 - 1e-3) <= ritz <= norm * (1 + 1e-12)
 
 
 def test_the_kernel_of_proposition_1_has_the_norm_that_is_computed(x64):
+    key = jax.random.key(3)
     numbers = {"n": jnp.asarray(12.0)}
-    h = np.clip(
-        4 * np.asarray(jax.random.uniform(jax.random.key(3), (16,), jnp.float64)) - 2,
-        -1,
-        1,
-    )[:12]
+    X = 4 * np.asarray(jax.random.uniform(key, (16,), jnp.float64)) - 2
+    h = np.clip(X[:12], -1, 1)
     literal = np.linalg.norm(np.outer(h, h) - 2 / 3 * np.eye(12), 2)
-    assert float(
-        trials.clipped_norm(jax.random.key(3), None, numbers, most=16)
-    ) == pytest.approx(literal)
-    deviation = float(
-        trials.clipped_deviation(jax.random.key(3), None, numbers, most=16)
-    )
+    norm = float(trials.clipped_norm(key, None, numbers, most=16))
+    assert norm == pytest.approx(literal)
+    deviation = float(trials.clipped_deviation(key, None, numbers, most=16))
     assert deviation == pytest.approx(abs(literal - 11 * 2 / 3))
 
 
 def test_the_law_with_a_gap_is_standardised_and_its_norm_is_nearly_one(x64):
-    values = draws.sample(
-        trials.gap_error, jax.random.key(0), Setting("", None, {"e": 0.3}, {"n": 8}), 64
-    )
+    setting = Setting("", None, {"e": 0.3}, {"n": 8})
+    values = draws.sample(trials.gap_error, jax.random.key(0), setting, 64)
     a = math.sqrt(1 - 0.03)
     assert a**2 + 0.3**2 / 3 == pytest.approx(1)
-    assert min(values) >= a - 0.3 and max(values) <= 2 * (a + 0.3)
+    assert min(values) >= a - 0.3
+    assert max(values) <= 2 * (a + 0.3)
