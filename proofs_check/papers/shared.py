@@ -15,7 +15,15 @@ import numpy as np
 from jaxkern import checks
 from jaxkern.bounds import Bound
 from proofs_check import register
-from proofs_check.claim import Enclosed, Exact, Rare, Setting
+from proofs_check.claim import (
+    Check,
+    Control,
+    Enclosed,
+    Exact,
+    Form,
+    Rare,
+    Setting,
+)
 from proofs_check.engine import enclosures, samples, tilting
 from proofs_check.papers.populations import Population
 
@@ -132,6 +140,72 @@ def bound_of(
     return evaluate
 
 
+@dataclass(frozen=True)
+class Wrong:
+    """A control of `check_of`: how it differs from the form that holds. Its settings are those, if it has no others."""
+
+    name: str
+    kind: str
+    function: Callable[..., Any] | None
+    settings: Sequence[Setting] | None
+    options: Mapping[str, Any]
+
+    def of(
+        self,
+        statement: Callable[..., Any],
+        function: Callable[..., Any],
+        settings: Sequence[Setting],
+    ) -> Control:
+        """Return the control for the function and the settings of the form that holds."""
+        varied = functools.partial(self.function or function, **self.options)
+        chosen = settings if self.settings is None else self.settings
+        return Control(self.name, statement(varied), tuple(chosen), self.kind)
+
+
+def wrong(
+    name: str,
+    kind: str,
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    settings: Sequence[Setting] | None = None,
+    **options: Any,
+) -> Wrong:
+    """Return a control with another function, or with other options of the same function, by keyword."""
+    return Wrong(name, kind, function, settings, options)
+
+
+def check_of(
+    statement: Callable[..., Any],
+    settings: Sequence[Setting],
+    *controls: Wrong | Control,
+    printed: Callable[..., Any] | None = None,
+    corrected: Callable[..., Any] | None = None,
+    printed_settings: Sequence[Setting] | None = None,
+) -> Check:
+    """Return the check whose forms and controls are one kind of statement, of different functions.
+
+    statement : makes a statement of a function, such as `Inequality`.
+    settings : of all forms and controls that have no others; `printed_settings` are those of the printed form.
+    controls : how they differ from the corrected form, or from the printed one if there is no other.
+    """
+    forms = {}
+    if printed is not None:
+        tried = settings if printed_settings is None else printed_settings
+        forms["printed"] = Form(statement(printed), tuple(tried))
+    if corrected is not None:
+        forms["corrected"] = Form(statement(corrected), tuple(settings))
+    right = corrected or printed
+    assert right is not None
+    rejected = [
+        control.of(statement, right, settings)
+        if isinstance(control, Wrong)
+        else control
+        for control in controls
+    ]
+    return Check(**forms, controls=tuple(rejected))
+
+
 def part_of(share: float, formula: Callable[..., Bound]) -> Callable[..., Bound]:
     """Return a formula of which the value is a share of that of another, for controls."""
 
@@ -222,31 +296,6 @@ def normals(key: jax.Array, rows: int, columns: int, dtype: Any) -> jax.Array:
 def op_norm(A: np.ndarray) -> float:
     """Return the operator norm of a matrix."""
     return float(np.linalg.norm(A, 2))
-
-
-def parametrized(
-    kind: Callable[..., Any], **options: Any
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Turn a function of a setting and of parameters into one of the parameters alone that makes a statement."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        names = [
-            name
-            for name in inspect.signature(function).parameters
-            if name not in ("key", "setting")
-        ]
-
-        def make(*values: Any, **parameters: Any) -> Any:
-            return kind(
-                functools.partial(
-                    function, **dict(zip(names, values, strict=False)), **parameters
-                ),
-                **options,
-            )
-
-        return make
-
-    return decorate
 
 
 def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., Any]) -> Any:
