@@ -21,26 +21,25 @@ from proofs_check.claim import (
 )
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.setup import (
-    AS_PRINTED,
     KAPPA,
     PROVED,
     Inputs,
     Pairs,
-    check_of,
     exceeds,
     form_shape,
     inner_products,
     log_of,
     with_form,
     with_numbers,
-    wrong,
 )
 from proofs_check.papers.shared import (
     Grids,
     bound_of,
+    check_of,
     lines,
     part_of,
     rng_of,
+    wrong,
 )
 
 
@@ -84,7 +83,7 @@ def trace_errors(key: jax.Array, symmetric: bool = True) -> np.ndarray:
 
 def eq42(grids: Grids) -> Check:
     not_symmetric = wrong("R = M A", "transpose for adjoint", symmetric=False)
-    return check_of(Identity, trace_errors, grids, not_symmetric)
+    return check_of(Identity, grids["printed"], not_symmetric, printed=trace_errors)
 
 
 def _form_shape(setting: Setting) -> Bound:
@@ -159,10 +158,11 @@ def log_mgf(constant: float = 2.0) -> Pairs:
 def thm6_mgf(grids: Grids) -> Check:
     return check_of(
         Inequality,
-        log_mgf,
-        grids,
+        grids["corrected"],
         wrong("1/2 for 2", "wrong factor", constant=0.5),
-        printed_function=printed_log_mgf,
+        printed=printed_log_mgf,
+        corrected=log_mgf,
+        printed_settings=grids["printed"],
     )
 
 
@@ -183,9 +183,13 @@ def thm6_split() -> Check:
     for m in (1.5, 2.0, 4.0):
         numbers = {"m": m, "s": (m**2 - 1) / 0.9}
         settings.append(Setting(f"three values, m={m:g}", None, numbers))
-    both = {"both": tuple(settings)}
-    between = wrong("2.5 for 3", "wrong factor", multiple=2.5)
-    return check_of(Exact, split_tails, both, between, printed={"multiple": 2.0})
+    return check_of(
+        Exact,
+        tuple(settings),
+        wrong("2.5 for 3", "wrong factor", multiple=2.5),
+        printed=partial(split_tails, multiple=2.0),
+        corrected=split_tails,
+    )
 
 
 V_SQUARED = 8 * (math.log(2) - 0.5)
@@ -215,7 +219,11 @@ def thrice_exponent(*, t: float) -> Bound:
 
 
 def lem5(grids: Grids) -> Check:
-    name = "three times the exponent"
-    cubed = wrong(name, "wrong factor", thrice_exponent)
     statement = exceeds(exponential_tail)
-    return check_of(statement, exponential_bound, grids, cubed, printed=AS_PRINTED)
+    return check_of(
+        statement,
+        grids["both"],
+        wrong("three times the exponent", "wrong factor", thrice_exponent),
+        printed=partial(exponential_bound, as_printed=True),
+        corrected=exponential_bound,
+    )

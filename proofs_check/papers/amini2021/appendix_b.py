@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import jax
 import numpy as np
@@ -23,15 +24,8 @@ from proofs_check.papers.amini2021.expectations import (
     radial_mean,
     still_kernel,
 )
-from proofs_check.papers.amini2021.setup import (
-    NOISE,
-    TAU,
-    Pairs,
-    check_of,
-    rescaled,
-    wrong,
-)
-from proofs_check.papers.shared import Grids, rng_of
+from proofs_check.papers.amini2021.setup import NOISE, TAU, Pairs, rescaled
+from proofs_check.papers.shared import Grids, check_of, rng_of, wrong
 
 
 def eigenvector_errors(
@@ -57,10 +51,14 @@ def eigenvector_errors(
 
 
 def b1(grids: Grids) -> Check:
-    larger = wrong("0.6 for 1/2", "wrong factor", half=0.6)
     # As printed the tildes are missing: |u| = 1 and |v| = 5.
-    printed = {"length": 5.0}
-    return check_of(Identity, eigenvector_errors, grids, larger, printed=printed)
+    return check_of(
+        Identity,
+        grids["both"],
+        wrong("0.6 for 1/2", "wrong factor", half=0.6),
+        printed=partial(eigenvector_errors, length=5.0),
+        corrected=eigenvector_errors,
+    )
 
 
 def _angle(name: str, factor: float, reused: float = 0.0) -> tuple[Setting, ...]:
@@ -119,7 +117,7 @@ def largest_gaps(d: int, constant: float = 1.0) -> Pairs:
 
 def b3(grids: Grids) -> Check:
     smaller = wrong("nine tenths of C", "wrong factor", constant=0.9)
-    return check_of(Inequality, largest_gaps, grids, smaller)
+    return check_of(Inequality, grids["corrected"], smaller, corrected=largest_gaps)
 
 
 def gaussian_mean_error(
@@ -133,6 +131,10 @@ def gaussian_mean_error(
 
 
 def lem7(grids: Grids) -> Check:
-    squared = wrong("s^-2 for s^-1", "wrong power", power=2)
-    root = wrong("1 + t for 1 + t^2", "swapped constants", square=1)
-    return check_of(Identity, gaussian_mean_error, grids, squared, root)
+    return check_of(
+        Identity,
+        grids["printed"],
+        wrong("s^-2 for s^-1", "wrong power", power=2),
+        wrong("1 + t for 1 + t^2", "swapped constants", square=1),
+        printed=gaussian_mean_error,
+    )

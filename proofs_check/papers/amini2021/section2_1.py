@@ -27,21 +27,26 @@ from proofs_check.claim import (
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.expectations import mean_norm
 from proofs_check.papers.amini2021.setup import (
-    AS_PRINTED,
     GRAM_TAIL,
     Inputs,
     Pairs,
     around,
-    check_of,
     exceeds,
     log_of,
     per_point,
     rescaled,
     with_numbers,
-    wrong,
 )
 from proofs_check.papers.amini2021.ten_points import UNIT, bound_under_33, sum_errors
-from proofs_check.papers.shared import Grids, lines, part_of, real, rng_of
+from proofs_check.papers.shared import (
+    Grids,
+    check_of,
+    lines,
+    part_of,
+    real,
+    rng_of,
+    wrong,
+)
 
 
 def joint_quotients(
@@ -73,13 +78,13 @@ def sec2_1_jointly() -> Check:
     joint = (Setting("|(x, y)|"),)
     total = (Setting("x + y"),)
     back = partial(joint_quotients, factor=math.sqrt(2), back=True)
-    smaller = wrong("1.4 for sqrt(2)", "wrong factor", settings=total, factor=1.4)
     return check_of(
         Inequality,
-        back,
-        {"printed": joint, "corrected": joint + total},
-        smaller,
-        printed_function=joint_quotients,
+        joint + total,
+        wrong("1.4 for sqrt(2)", "wrong factor", settings=total, factor=1.4),
+        printed=joint_quotients,
+        corrected=back,
+        printed_settings=joint,
     )
 
 
@@ -115,9 +120,8 @@ def lem4() -> Check:
     for kernel in built_in:
         name = f"{type(kernel).__name__}, d=3"
         settings.append(Setting(name, {"kernel": kernel}, shapes={"dim": 3}))
-    printed = {"printed": tuple(settings)}
     smaller = wrong("0.995 of the constant", "wrong factor", factor=0.995)
-    return check_of(Inequality, kernel_quotients, printed, smaller)
+    return check_of(Inequality, tuple(settings), smaller, printed=kernel_quotients)
 
 
 def _slopes_over_omega(
@@ -154,10 +158,11 @@ def slopes_to_ramp(slope: float, constant: float = 1 / math.sqrt(2 * math.pi)) -
 def def2b(grids: Grids) -> Check:
     return check_of(
         Inequality,
-        slopes_to_ramp,
-        grids,
+        grids["corrected"],
         wrong("0.39 for 1 / sqrt(2 pi)", "wrong factor", constant=0.39),
-        printed_function=slopes_to_two_intervals,
+        printed=slopes_to_two_intervals,
+        corrected=slopes_to_ramp,
+        printed_settings=grids["printed"],
     )
 
 
@@ -190,10 +195,10 @@ def thm1_lc(inputs: Inputs) -> Check:
     name = "one draw of the noise for all points"
     return check_of(
         GRAM_TAIL,
-        per_point(formula, mean_scale="mean_scale"),
-        {"corrected": settings},
+        settings,
         wrong("without the term in t", "term left out", still, settings=first),
         wrong(name, "reused key", settings=reused),
+        corrected=per_point(formula, mean_scale="mean_scale"),
     )
 
 
@@ -243,7 +248,7 @@ def distance_kernel(inputs: Inputs) -> Check:
     bound = per_point(concentration.distance_kernel, mean_scale="mean_scale")
     settings = around((near, *inputs.models, far), inputs.deltas)
     smaller = controls.part_of(0.74, GRAM_TAIL(bound), settings)
-    return check_of(GRAM_TAIL, bound, {"corrected": settings}, smaller)
+    return check_of(GRAM_TAIL, settings, smaller, corrected=bound)
 
 
 def total_variance(model: trials.Model) -> float:
@@ -274,7 +279,7 @@ def distance_kernel_variance(inputs: Inputs) -> Check:
     without = per_point(without_t(formula))
     still = wrong("without the term in t", "term left out", without, settings=first)
     smaller = controls.part_of(0.75, GRAM_TAIL(bound), first)
-    return check_of(GRAM_TAIL, bound, {"corrected": settings}, still, smaller)
+    return check_of(GRAM_TAIL, settings, still, smaller, corrected=bound)
 
 
 def variances_lc(
@@ -303,9 +308,13 @@ def variances_lc(
 
 
 def variance_lc(grids: Grids) -> Check:
-    smaller = wrong("0.98 of it", "wrong factor", factor=0.98)
-    one_less = wrong("n for n + 1", "n for n - 1", count=lambda n: n)
-    return check_of(Inequality, variances_lc, grids, smaller, one_less)
+    return check_of(
+        Inequality,
+        grids["corrected"],
+        wrong("0.98 of it", "wrong factor", factor=0.98),
+        wrong("n for n + 1", "n for n - 1", count=lambda n: n),
+        corrected=variances_lc,
+    )
 
 
 def concentrated_normal(
@@ -333,9 +342,14 @@ def sum_of_normals_tail(value: float, n: int) -> float:
 
 
 def thm1_33(grids: Grids) -> Check:
-    still = wrong("without the mean", "term left out", mean=False)
     statement = exceeds(sum_of_normals_tail)
-    return check_of(statement, concentrated_normal, grids, still, printed=AS_PRINTED)
+    return check_of(
+        statement,
+        grids["both"],
+        wrong("without the mean", "term left out", mean=False),
+        printed=partial(concentrated_normal, as_printed=True),
+        corrected=concentrated_normal,
+    )
 
 
 def lowest_norm(*, n: float) -> Bound:
@@ -351,8 +365,12 @@ def clipped_below(value: float, n: int, p: float = 0.5) -> float:
 
 
 def prop1(grids: Grids) -> Check:
-    larger = wrong("n / 2 for n / 8", "wrong factor", part_of(4.0, lowest_norm))
-    return check_of(exceeds(clipped_below), lowest_norm, grids, larger)
+    return check_of(
+        exceeds(clipped_below),
+        grids["printed"],
+        wrong("n / 2 for n / 8", "wrong factor", part_of(4.0, lowest_norm)),
+        printed=lowest_norm,
+    )
 
 
 def any_share(n: int, p: float, power: float = 1.0) -> tuple[float, float]:
@@ -363,7 +381,7 @@ def any_share(n: int, p: float, power: float = 1.0) -> tuple[float, float]:
 def prop1_any(grids: Grids) -> Check:
     first = grids["corrected"][:1]
     larger = wrong("1 for p", "wrong power", settings=first, power=0.0)
-    return check_of(Exact, any_share, grids, larger)
+    return check_of(Exact, grids["corrected"], larger, corrected=any_share)
 
 
 def rate_points(grids: Grids) -> Check:
@@ -388,13 +406,21 @@ def mean_square(n: int, as_printed: bool = False, factor: float = 1.0) -> Pairs:
 
 def eq6(grids: Grids) -> Check:
     settings = grids["corrected"]
-    name = "1 / c for 2 (1 + ln 2) / c"
     share = 0.5 / (1 + math.log(2))
-    without_log = wrong(name, "wrong factor", settings=settings[::2], factor=share)
-    name = "1 for 1 + 1 / n"
-    half = wrong(name, "n for n - 1", settings=settings[:1], factor=0.5)
-    controls = (without_log, half)
-    return check_of(Inequality, mean_square, grids, *controls, printed=AS_PRINTED)
+    return check_of(
+        Inequality,
+        settings,
+        wrong(
+            "1 / c for 2 (1 + ln 2) / c",
+            "wrong factor",
+            settings=settings[::2],
+            factor=share,
+        ),
+        wrong("1 for 1 + 1 / n", "n for n - 1", settings=settings[:1], factor=0.5),
+        printed=partial(mean_square, as_printed=True),
+        corrected=mean_square,
+        printed_settings=grids["printed"],
+    )
 
 
 def distance_variance_printed(d: int, constant: float = 100.0) -> Pairs:
@@ -417,8 +443,9 @@ def eq7(grids: Grids) -> Check:
     last = grids["corrected"][-1:]
     return check_of(
         Inequality,
-        distance_variance,
-        grids,
+        grids["corrected"],
         wrong("nine tenths of it", "wrong factor", settings=last, factor=0.9),
-        printed_function=distance_variance_printed,
+        printed=distance_variance_printed,
+        corrected=distance_variance,
+        printed_settings=grids["printed"],
     )

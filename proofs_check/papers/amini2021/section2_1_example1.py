@@ -28,12 +28,19 @@ from proofs_check.papers.amini2021.setup import (
     Inputs,
     Pairs,
     around,
-    check_of,
     rescaled,
-    wrong,
 )
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import Grids, always, bound_of, lines, real, rng_of
+from proofs_check.papers.shared import (
+    Grids,
+    always,
+    bound_of,
+    check_of,
+    lines,
+    real,
+    rng_of,
+    wrong,
+)
 
 TAU = 2.0
 TRUE_SLOPE = concentration.gaussian_lipschitz
@@ -68,12 +75,12 @@ def ex1_lipschitz(grids: Grids) -> Check:
     name = "tau taken for gamma in exp(-gamma r^2)"
     return check_of(
         Inequality,
-        gaussian_slopes,
-        grids,
+        grids["both"],
         wrong("0.6 for exp(-1/2)", "wrong factor", formula=rounded_slope),
         wrong(name, "swapped constants", formula=gamma_for_tau),
         wrong("the kernel in float16", "low precision", dtype=np.float16),
-        printed={"formula": partial(TRUE_SLOPE, as_printed=True)},
+        printed=partial(gaussian_slopes, formula=partial(TRUE_SLOPE, as_printed=True)),
+        corrected=gaussian_slopes,
     )
 
 
@@ -125,17 +132,14 @@ def printed_mean_error(data: Any) -> np.ndarray:
 def eq9(inputs: Inputs) -> Check:
     settings = _means_and_noise(inputs.data)
     equal = tuple(s for s in settings if np.ptp(s.data["noise"]) == 0)
-    name = "the noise of one of the two points"
-    halved = wrong(name, "term left out", factor=0.5**0.5)
-    name = "the variance of the noise for its root"
-    squared = wrong(name, "swapped constants", power=2)
     return check_of(
         Identity,
-        mean_kernel_error,
-        {"printed": equal, "corrected": settings},
-        halved,
-        squared,
-        printed_function=printed_mean_error,
+        settings,
+        wrong("the noise of one of the two points", "term left out", factor=0.5**0.5),
+        wrong("the variance of the noise for its root", "swapped constants", power=2),
+        printed=printed_mean_error,
+        corrected=mean_kernel_error,
+        printed_settings=equal,
     )
 
 
@@ -164,14 +168,17 @@ def gaussian_pair_variance() -> Check:
             size = np.linalg.norm(m)
             name = f"v={v:g}, |m|={size:.3g}, d={len(m)}"
             settings.append(Setting(name, m, {"v": v}))
-    name = "the noise of one of the two points"
-    halved = wrong(name, "term left out", factor=0.5)
-    name = "the root of the variance for the variance"
-    root = wrong(name, "swapped constants", power=0.5)
     # The quadrature subtracts numbers that nearly agree.
     identity = partial(Identity, tolerance=3e5)
-    corrected = {"corrected": tuple(settings)}
-    return check_of(identity, pair_variance_error, corrected, halved, root)
+    return check_of(
+        identity,
+        tuple(settings),
+        wrong("the noise of one of the two points", "term left out", factor=0.5),
+        wrong(
+            "the root of the variance for the variance", "swapped constants", power=0.5
+        ),
+        corrected=pair_variance_error,
+    )
 
 
 def kernel_limit(d: int, target: float = TAU, factor: float = 1.0) -> Pairs:
@@ -190,10 +197,13 @@ def kernel_limit(d: int, target: float = TAU, factor: float = 1.0) -> Pairs:
 
 def ex1_limit(grids: Grids) -> Check:
     last = grids["corrected"][-1:]
-    smaller = wrong("nine tenths of both", "wrong factor", settings=last, factor=0.9)
-    settings = {**grids, "printed": last}
     return check_of(
-        Inequality, kernel_limit, settings, smaller, printed={"target": 1.0}
+        Inequality,
+        grids["corrected"],
+        wrong("nine tenths of both", "wrong factor", settings=last, factor=0.9),
+        printed=partial(kernel_limit, target=1.0),
+        corrected=kernel_limit,
+        printed_settings=last,
     )
 
 
@@ -230,12 +240,13 @@ def eq10(inputs: Inputs) -> Check:
     name = "the variance of a coordinate for its root"
     return check_of(
         GRAM_TAIL,
-        bound,
-        {"printed": in_operator_norm, "corrected": settings},
+        settings,
         wrong("1 / d for 1 / sqrt(d)", "wrong power", faster, settings=first),
         controls.part_of(0.75, GRAM_TAIL(bound), settings),
         wrong(name, "swapped constants", squared, settings=first),
-        printed_function=_gaussian_deviation(True),
+        printed=_gaussian_deviation(True),
+        corrected=bound,
+        printed_settings=in_operator_norm,
     )
 
 
@@ -291,7 +302,7 @@ def rescaling_errors(d: int, power: float = 0.5) -> np.ndarray:
 
 def ex1_rescaling(grids: Grids) -> Check:
     wider = wrong("tau d for tau sqrt(d)", "wrong power", power=1.0)
-    return check_of(Identity, rescaling_errors, grids, wider)
+    return check_of(Identity, grids["printed"], wider, printed=rescaling_errors)
 
 
 def eq12(inputs: Inputs) -> Check:
@@ -308,8 +319,8 @@ def eq12(inputs: Inputs) -> Check:
     first = settings[:1]
     return check_of(
         GRAM_TAIL,
-        formula(op_norm=1.0),
-        {"both": settings},
+        settings,
         wrong("tr Sigma / d for |Sigma|", "swapped constants", mean, settings=first),
-        printed_function=formula(op_norm=1.0, as_printed=True),
+        printed=formula(op_norm=1.0, as_printed=True),
+        corrected=formula(op_norm=1.0),
     )

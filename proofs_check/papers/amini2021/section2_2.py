@@ -31,7 +31,6 @@ from proofs_check.papers.amini2021.setup import (
     NOISE,
     Inputs,
     Pairs,
-    check_of,
     exceeds,
     inner_products,
     log_of,
@@ -39,14 +38,15 @@ from proofs_check.papers.amini2021.setup import (
     rank_two,
     rescaled,
     with_numbers,
-    wrong,
 )
 from proofs_check.papers.shared import (
     Grids,
     bound_of,
+    check_of,
     lines,
     op_norm,
     rng_of,
+    wrong,
 )
 
 CASES = ((16, 0.0), (16, 20.0), (64, 40.0))
@@ -123,7 +123,7 @@ def inner_product_any(inputs: Inputs) -> Check:
     # A net of the sphere in one dimension: without any point there would be no bound at all.
     one_dimension = per_point(formula, frobenius=size, num_points=1.0)
     without_net = wrong("without the net", "term left out", one_dimension)
-    return check_of(GRAM_TAIL, bound, {"corrected": tuple(settings)}, without_net)
+    return check_of(GRAM_TAIL, tuple(settings), without_net, corrected=bound)
 
 
 def _eq14_shape(setting: Setting, mean_norm: float | None = None) -> Bound:
@@ -178,7 +178,7 @@ def mean_errors(
 def sec2_2_mean(grids: Grids) -> Check:
     norms = wrong("|Sigma_i| for its trace", "swapped constants", diagonal=op_norm)
     nothing = wrong("no diagonal", "term left out", diagonal=lambda Sigma: 0.0)
-    return check_of(Identity, mean_errors, grids, norms, nothing)
+    return check_of(Identity, grids["printed"], norms, nothing, printed=mean_errors)
 
 
 def relative_errors(key: jax.Array, power: float = 1.0) -> Pairs:
@@ -201,7 +201,7 @@ def relative_errors(key: jax.Array, power: float = 1.0) -> Pairs:
 
 def sec2_2_relative(grids: Grids) -> Check:
     faster = wrong("1 / |M|^2", "wrong power", power=2.0)
-    return check_of(Inequality, relative_errors, grids, faster)
+    return check_of(Inequality, grids["printed"], faster, printed=relative_errors)
 
 
 def shape_error(n: float, d: float, M: float, power: float = -0.5) -> np.ndarray:
@@ -216,7 +216,7 @@ def shape_error(n: float, d: float, M: float, power: float = -0.5) -> np.ndarray
 
 def ex2(grids: Grids) -> Check:
     faster = wrong("1 / (n d) for its root", "wrong power", power=-1.0)
-    return check_of(Identity, shape_error, grids, faster)
+    return check_of(Identity, grids["printed"], faster, printed=shape_error)
 
 
 @sample("centred")
@@ -277,9 +277,13 @@ def limit_errors(
 
 
 def sec2_2_limit(grids: Grids) -> Check:
-    one_sided = wrong("|M'W|", "wrong factor", transposed=0.0)
-    printed = {"transposed": 0.0, "factor": 2.0}
-    return check_of(Inequality, limit_errors, grids, one_sided, printed=printed)
+    return check_of(
+        Inequality,
+        grids["both"],
+        wrong("|M'W|", "wrong factor", transposed=0.0),
+        printed=partial(limit_errors, transposed=0.0, factor=2.0),
+        corrected=limit_errors,
+    )
 
 
 def lower_rank_one(*, n: float, u: float, factor: float = 1.0) -> Bound:
@@ -304,9 +308,11 @@ def printed_lower_limit(n: int) -> tuple[float, float]:
 
 
 def sec2_2_lower(grids: Grids) -> Check:
-    settings = {"corrected": grids["corrected"]}
-    larger = wrong("sqrt(2) times the root", "wrong factor", factor=math.sqrt(2))
-    check = check_of(exceeds(log_below), lower_rank_one, settings, larger)
+    check = check_of(
+        exceeds(log_below),
+        grids["corrected"],
+        wrong("sqrt(2) times the root", "wrong factor", factor=math.sqrt(2)),
+        corrected=lower_rank_one,
+    )
     # What is printed has no bound in the library.
-    printed = Form(Exact(printed_lower_limit), grids["printed"])
-    return replace(check, printed=printed)
+    return replace(check, printed=Form(Exact(printed_lower_limit), grids["printed"]))

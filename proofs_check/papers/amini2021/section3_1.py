@@ -14,13 +14,16 @@ from jaxkern import kmeans, metrics
 from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.amini2021 import trials
-from proofs_check.papers.amini2021.setup import (
-    Pairs,
+from proofs_check.papers.amini2021.setup import Pairs, distances_on_spheres
+from proofs_check.papers.shared import (
+    Grids,
+    as_residual,
     check_of,
-    distances_on_spheres,
+    lines,
+    real,
+    rng_of,
     wrong,
 )
-from proofs_check.papers.shared import Grids, as_residual, lines, real, rng_of
 
 
 def distances(rows: np.ndarray) -> np.ndarray:
@@ -53,7 +56,7 @@ def isometry_errors(key: jax.Array, R: int, power: int = 1) -> np.ndarray:
 
 def alg1_isometry(grids: Grids) -> Check:
     vectors = wrong("without the eigenvalues", "wrong operator", power=0)
-    return check_of(Identity, isometry_errors, grids, vectors)
+    return check_of(Identity, grids["printed"], vectors, printed=isometry_errors)
 
 
 def alg1() -> Check:
@@ -144,11 +147,13 @@ def seeding_ratios(
 
 
 def alg1_kmeans(grids: Grids) -> Check:
-    name = "a factor 1.5 in the mean"
-    smaller = wrong(name, "wrong factor", factor=lambda R: 1.5)
-    name = "the same factor surely"
-    surely = wrong(name, "hypothesis broken", cost=largest_cost)
-    return check_of(Inequality, seeding_ratios, grids, smaller, surely)
+    return check_of(
+        Inequality,
+        grids["corrected"],
+        wrong("a factor 1.5 in the mean", "wrong factor", factor=lambda R: 1.5),
+        wrong("the same factor surely", "hypothesis broken", cost=largest_cost),
+        corrected=seeding_ratios,
+    )
 
 
 def clustering_errors(
@@ -170,9 +175,13 @@ def clustering_errors(
 
 
 def misclassification(grids: Grids) -> Check:
-    fewer = wrong("0.99 of the share", "wrong factor", share=0.99)
-    cheaper = wrong("0.99 of the cost", "wrong factor", cost=0.99)
-    return check_of(Identity, clustering_errors, grids, fewer, cheaper)
+    return check_of(
+        Identity,
+        grids["corrected"],
+        wrong("0.99 of the share", "wrong factor", share=0.99),
+        wrong("0.99 of the cost", "wrong factor", cost=0.99),
+        corrected=clustering_errors,
+    )
 
 
 def _labels(key: jax.Array, X: jax.Array) -> jax.Array:
@@ -202,6 +211,9 @@ def growth_of_operations(R: int, run: Callable[..., Any] = _labels) -> Pairs:
 
 
 def alg1_cost(grids: Grids) -> Check:
-    name = "with all n^2 inner products"
-    quadratic = wrong(name, "wrong cost", run=_labels_and_products)
-    return check_of(Inequality, growth_of_operations, grids, quadratic)
+    return check_of(
+        Inequality,
+        grids["corrected"],
+        wrong("with all n^2 inner products", "wrong cost", run=_labels_and_products),
+        corrected=growth_of_operations,
+    )

@@ -32,16 +32,16 @@ from proofs_check.papers.amini2021.setup import (
     Inputs,
     Pairs,
     blocks,
-    check_of,
     distances_on_spheres,
-    wrong,
 )
 from proofs_check.papers.shared import (
     bound_of,
+    check_of,
     lines,
     op_norm,
     real,
     rng_of,
+    wrong,
 )
 
 
@@ -284,6 +284,9 @@ def gaussian_theorem_3_error(d: float, vbar2: float, power: int = 2) -> np.ndarr
 
 
 def eq25() -> Check:
-    settings = {"corrected": theorem_3_settings()}
-    root = wrong("1 / tau for 1 / tau^2", "wrong power", power=1)
-    return check_of(Identity, gaussian_theorem_3_error, settings, root)
+    return check_of(
+        Identity,
+        theorem_3_settings(),
+        wrong("1 / tau for 1 / tau^2", "wrong power", power=1),
+        corrected=gaussian_theorem_3_error,
+    )

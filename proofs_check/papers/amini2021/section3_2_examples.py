@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,16 +19,8 @@ from proofs_check.papers.amini2021.expectations import (
     radial_quadrature,
     still_kernel,
 )
-from proofs_check.papers.amini2021.setup import (
-    NOISE,
-    TAU,
-    Pairs,
-    blocks,
-    check_of,
-    rescaled,
-    wrong,
-)
-from proofs_check.papers.shared import Grids, as_residual, lines, real
+from proofs_check.papers.amini2021.setup import NOISE, TAU, Pairs, blocks, rescaled
+from proofs_check.papers.shared import Grids, as_residual, check_of, lines, real, wrong
 
 
 def _segments(n: int, d: int, noise: float, off_diagonal: bool) -> tuple[float, float]:
@@ -55,9 +48,13 @@ def noise_in_ratio(
 
 
 def ex3_noise(grids: Grids) -> Check:
-    half = wrong("half of it", "wrong factor", factor=0.5)
-    printed = {"off_diagonal": False}
-    return check_of(Inequality, noise_in_ratio, grids, half, printed=printed)
+    return check_of(
+        Inequality,
+        grids["both"],
+        wrong("half of it", "wrong factor", factor=0.5),
+        printed=partial(noise_in_ratio, off_diagonal=False),
+        corrected=noise_in_ratio,
+    )
 
 
 COSINES = np.array([0.0, 1e-9, 0.3, -0.3, 0.9, -1.0, 1.0])
@@ -90,8 +87,7 @@ def eq28(grids: Grids) -> Check:
     name = "the variance of the noise for its root"
     return check_of(
         Identity,
-        library_radial_errors,
-        grids,
+        grids["both"],
         wrong(
             "sign(0) = 0",
             "hypothesis broken",
@@ -99,7 +95,8 @@ def eq28(grids: Grids) -> Check:
             chosen=slice(1),
         ),
         wrong(name, "swapped constants", radial_mean_errors, noise=NOISE**2),
-        printed_function=radial_mean_errors,
+        printed=radial_mean_errors,
+        corrected=library_radial_errors,
     )
 
 
@@ -196,8 +193,7 @@ def mean_kernels() -> Check:
     name = "0.99 of the noise"
     third = settings[2:3]
     quieter = wrong(name, "swapped constants", settings=third, share=0.99)
-    every_noise = {"corrected": settings}
-    return check_of(Identity, mean_kernel_errors, every_noise, larger, quieter)
+    return check_of(Identity, settings, larger, quieter, corrected=mean_kernel_errors)
 
 
 RADIUS = 5.0
@@ -229,9 +225,9 @@ def ex4_alpha(grids: Grids) -> Check:
     name = "a limit that depends on the norms alone"
     return check_of(
         Inequality,
-        angle_limit,
-        grids,
+        grids["both"],
         wrong(name, "term left out", level=0.0),
         controls.part_of(0.95, Inequality(angle_limit), grids["both"]),
-        printed_function=angle_dependence,
+        printed=angle_dependence,
+        corrected=angle_limit,
     )

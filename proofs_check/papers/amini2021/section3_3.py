@@ -9,15 +9,8 @@ from scipy import stats
 
 from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Check, Exact, Inequality
-from proofs_check.papers.amini2021.setup import (
-    AS_PRINTED,
-    Pairs,
-    at_least,
-    check_of,
-    log_sum,
-    wrong,
-)
-from proofs_check.papers.shared import Grids
+from proofs_check.papers.amini2021.setup import Pairs, at_least, log_sum
+from proofs_check.papers.shared import Grids, check_of, wrong
 
 Logs = tuple[float, float]
 """The log of a probability, and the log of what is claimed."""
@@ -60,7 +53,7 @@ def eq29(grids: Grids) -> Check:
     larger = grids["corrected"][2:]
     name = "one side for two"
     one_sided = wrong(name, "wrong factor", settings=larger, sides=1.0)
-    return check_of(Exact, pairs_apart, grids, one_sided)
+    return check_of(Exact, grids["corrected"], one_sided, corrected=pairs_apart)
 
 
 def block_bounds(
@@ -95,9 +88,13 @@ def blocks_outside(
 
 
 def prop2(grids: Grids) -> Check:
-    name = "1 / n_k for the root"
-    smaller = wrong(name, "wrong power", as_printed=True, power=-0.5)
-    return check_of(Exact, blocks_outside, grids, smaller, printed=AS_PRINTED)
+    return check_of(
+        Exact,
+        grids["both"],
+        wrong("1 / n_k for the root", "wrong power", as_printed=True, power=-0.5),
+        printed=partial(blocks_outside, as_printed=True),
+        corrected=blocks_outside,
+    )
 
 
 def separation_bounds(
@@ -138,14 +135,19 @@ def separation_outside(
 
 
 def eq30(grids: Grids) -> Check:
-    seventh = wrong(
-        "a seventh of both",
-        "wrong factor",
-        settings=grids["further"],
-        as_printed=True,
-        factor=1 / 7,
+    return check_of(
+        Exact,
+        grids["both"],
+        wrong(
+            "a seventh of both",
+            "wrong factor",
+            settings=grids["further"],
+            as_printed=True,
+            factor=1 / 7,
+        ),
+        printed=partial(separation_outside, as_printed=True),
+        corrected=separation_outside,
     )
-    return check_of(Exact, separation_outside, grids, seventh, printed=AS_PRINTED)
 
 
 def corollary_from_theorem(
@@ -198,5 +200,9 @@ def corollary_from_theorem(
 
 
 def cor1(grids: Grids) -> Check:
-    fourth = wrong("a fourth of it", "wrong factor", factor=0.25)
-    return check_of(Inequality, corollary_from_theorem, grids, fourth)
+    return check_of(
+        Inequality,
+        grids["corrected"],
+        wrong("a fourth of it", "wrong factor", factor=0.25),
+        corrected=corollary_from_theorem,
+    )

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -19,17 +20,14 @@ from proofs_check.papers.amini2021.expectations import (
     still_kernel,
 )
 from proofs_check.papers.amini2021.setup import (
-    AS_PRINTED,
     NOISE,
     TAU,
     Pairs,
     at_least,
-    check_of,
     rescaled,
     two_spheres,
-    wrong,
 )
-from proofs_check.papers.shared import Grids, as_residual, lines, real
+from proofs_check.papers.shared import Grids, as_residual, check_of, lines, real, wrong
 
 Radii = tuple[float, ...]
 
@@ -54,10 +52,17 @@ def block_mean_error(
 
 
 def ex5_mean(grids: Grids) -> Check:
-    root = wrong("the root of psi", "wrong power", power=0.5)
-    name = "the variance of the noise for its root"
-    variance = wrong(name, "swapped constants", noise=NOISE**2)
-    return check_of(Identity, block_mean_error, grids, root, variance)
+    return check_of(
+        Identity,
+        grids["printed"],
+        wrong("the root of psi", "wrong power", power=0.5),
+        wrong(
+            "the variance of the noise for its root",
+            "swapped constants",
+            noise=NOISE**2,
+        ),
+        printed=block_mean_error,
+    )
 
 
 def block_variance_error(
@@ -81,12 +86,15 @@ def block_variance_error(
 
 
 def ex5_variance(grids: Grids) -> Check:
-    larger = wrong("1.05 times it", "wrong factor", factor=1.05)
-    name = "the second moment for the variance"
-    second_moment = wrong(name, "centred for uncentred", centred=False)
-    controls = (larger, second_moment)
     return check_of(
-        Identity, block_variance_error, grids, *controls, printed=AS_PRINTED
+        Identity,
+        grids["both"],
+        wrong("1.05 times it", "wrong factor", factor=1.05),
+        wrong(
+            "the second moment for the variance", "centred for uncentred", centred=False
+        ),
+        printed=partial(block_variance_error, as_printed=True),
+        corrected=block_variance_error,
     )
 
 
@@ -102,8 +110,13 @@ def psi_ratio(u: float, d: int, as_printed: bool = False, factor: float = 1.0) -
 
 
 def psi(grids: Grids) -> Check:
-    smaller = wrong("0.98 of the exponent", "wrong factor", factor=0.98)
-    return check_of(Inequality, psi_ratio, grids, smaller, printed=AS_PRINTED)
+    return check_of(
+        Inequality,
+        grids["both"],
+        wrong("0.98 of the exponent", "wrong factor", factor=0.98),
+        printed=partial(psi_ratio, as_printed=True),
+        corrected=psi_ratio,
+    )
 
 
 def numerator_gap(u: float, d: int, power: int = 2, target: float = 1.0) -> Pairs:
@@ -115,10 +128,13 @@ def numerator_gap(u: float, d: int, power: int = 2, target: float = 1.0) -> Pair
 
 
 def ex5_limit(grids: Grids) -> Check:
-    name = "3 u^2 / 4 d for the squared one"
-    mixed = wrong(name, "wrong factor", target=0.75)
-    printed = {"power": 1, "target": 0.75}
-    return check_of(Inequality, numerator_gap, grids, mixed, printed=printed)
+    return check_of(
+        Inequality,
+        grids["both"],
+        wrong("3 u^2 / 4 d for the squared one", "wrong factor", target=0.75),
+        printed=partial(numerator_gap, power=1, target=0.75),
+        corrected=numerator_gap,
+    )
 
 
 def sphere_variances(r: float, q: float, d: int, exponent: bool = True) -> Pairs:
@@ -138,7 +154,7 @@ def sphere_variances(r: float, q: float, d: int, exponent: bool = True) -> Pairs
 def sphere_variance(grids: Grids) -> Check:
     name = "without the exponential factor"
     without = wrong(name, "wrong factor", exponent=False)
-    return check_of(Inequality, sphere_variances, grids, without)
+    return check_of(Inequality, grids["corrected"], without, corrected=sphere_variances)
 
 
 @dataclass(frozen=True)
@@ -238,10 +254,10 @@ def eq32() -> Check:
     larger = settings[1::2]
     return check_of(
         Inequality,
-        quotient,
-        {"both": settings},
+        settings,
         wrong("r for r^2", "wrong power", settings=larger, power=1),
-        printed_function=printed_quotient,
+        printed=printed_quotient,
+        corrected=quotient,
     )
 
 
@@ -266,15 +282,18 @@ def over_largest(
 
 def ex5_closest() -> Check:
     settings = nested(((1.0, 2.0), (0.2, 1.5, 5.0)), 50, 5000)
-    outermost = wrong(
-        "the outermost sphere",
-        "wrong operator",
-        settings=settings[2:],
-        size=lambda spheres: spheres.radii,
+    return check_of(
+        Inequality,
+        settings,
+        wrong(
+            "the outermost sphere",
+            "wrong operator",
+            settings=settings[2:],
+            size=lambda spheres: spheres.radii,
+        ),
+        printed=partial(over_largest, size=lambda spheres: -spheres.radii, limit=False),
+        corrected=over_largest,
     )
-    innermost = {"size": lambda spheres: -spheres.radii, "limit": False}
-    both = {"both": settings}
-    return check_of(Inequality, over_largest, both, outermost, printed=innermost)
 
 
 BANDWIDTH_DIM = 10_000
@@ -309,11 +328,11 @@ def ex5_bandwidth() -> Check:
     kind = "hypothesis broken"
     return check_of(
         Inequality,
-        bandwidth_limit,
-        {"both": tuple(settings)},
+        tuple(settings),
         wrong("twice the limit", "wrong factor", level=2.0),
         wrong("small bandwidths", kind, bandwidth_growth, least=0.7),
-        printed_function=bandwidth_growth,
+        printed=bandwidth_growth,
+        corrected=bandwidth_limit,
     )
 
 
@@ -356,7 +375,7 @@ def corollary_rate(d: float, n: float, power: float = 1.0) -> Pairs:
 
 def consistency(grids: Grids) -> Check:
     faster = wrong("1 / d^2 for 1 / d", "wrong power", power=2.0)
-    return check_of(Inequality, corollary_rate, grids, faster)
+    return check_of(Inequality, grids["corrected"], faster, corrected=corollary_rate)
 
 
 def radial_variance(r: float, q: float, d: int) -> float:
@@ -384,8 +403,9 @@ def radial_variance_bound(r: float, q: float, d: int, power: int = 1) -> Pairs:
 def ex6(grids: Grids) -> Check:
     return check_of(
         Inequality,
-        radial_variance_bound,
-        grids,
+        grids["corrected"],
         wrong("d^2 for d", "wrong power", power=2),
-        printed_function=radial_variance_order,
+        printed=radial_variance_order,
+        corrected=radial_variance_bound,
+        printed_settings=grids["printed"],
     )

@@ -10,13 +10,8 @@ import numpy as np
 from jaxkern import kernels
 from proofs_check.claim import Check, Inequality, Setting
 from proofs_check.papers.amini2021 import trials
-from proofs_check.papers.amini2021.setup import (
-    Pairs,
-    blocks,
-    check_of,
-    wrong,
-)
-from proofs_check.papers.shared import Grids, lines, op_norm, rng_of
+from proofs_check.papers.amini2021.setup import Pairs, blocks
+from proofs_check.papers.shared import Grids, check_of, lines, op_norm, rng_of, wrong
 
 
 def diagonal_variance(n: int, d: int) -> float:
@@ -46,11 +41,11 @@ def lower_variance(n: int, d: int, factor: float = 1.0) -> Pairs:
 def sec3_4(grids: Grids) -> Check:
     return check_of(
         Inequality,
-        lower_variance,
-        grids,
+        grids["both"],
         wrong("1.02 times the lower bound", "wrong factor", factor=1.02),
         wrong("n_k for n_k - 1", "n for n - 1", factor=20 / 19),
-        printed_function=vanishing_variance,
+        printed=vanishing_variance,
+        corrected=lower_variance,
     )
 
 
@@ -72,11 +67,17 @@ def slopes_of_squared(setting: Setting, factor: float = 1.0) -> Pairs:
 
 def sec3_4_lipschitz() -> Check:
     settings = tuple(map(Setting, FAMILIES))
-    finite = {"corrected": settings[:2]}
-    name = "a function with an infinite supremum"
-    infinite = wrong(name, "hypothesis broken", settings=settings[2:])
-    smaller = wrong("99 per cent of L", "wrong factor", factor=0.99)
-    return check_of(Inequality, slopes_of_squared, finite, infinite, smaller)
+    return check_of(
+        Inequality,
+        settings[:2],
+        wrong(
+            "a function with an infinite supremum",
+            "hypothesis broken",
+            settings=settings[2:],
+        ),
+        wrong("99 per cent of L", "wrong factor", factor=0.99),
+        corrected=slopes_of_squared,
+    )
 
 
 def network(x: np.ndarray, y: np.ndarray, weights: Sequence[np.ndarray]) -> float:
@@ -108,5 +109,9 @@ def network_quotients(key: jax.Array, layers: int = 3) -> Pairs:
 
 
 def sec3_4_network(grids: Grids) -> Check:
-    none_counted = wrong("no layer counted", "term left out", layers=0)
-    return check_of(Inequality, network_quotients, grids, none_counted)
+    return check_of(
+        Inequality,
+        grids["printed"],
+        wrong("no layer counted", "term left out", layers=0),
+        printed=network_quotients,
+    )

@@ -12,13 +12,8 @@ from jaxkern import metrics
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021.expectations import cosines, gauss_hermite, mean_norm
 from proofs_check.papers.amini2021.section3_1 import distances, leading
-from proofs_check.papers.amini2021.setup import (
-    NOISE,
-    Pairs,
-    check_of,
-    wrong,
-)
-from proofs_check.papers.shared import Grids, lines, rng_of
+from proofs_check.papers.amini2021.setup import NOISE, Pairs
+from proofs_check.papers.shared import Grids, check_of, lines, rng_of, wrong
 
 
 def sign_errors(key: jax.Array, R: int, signed: bool = False) -> np.ndarray:
@@ -35,7 +30,7 @@ def sign_errors(key: jax.Array, R: int, signed: bool = False) -> np.ndarray:
 
 def sec3_5_sign(grids: Grids) -> Check:
     signed = wrong("the R largest eigenvalues", "wrong operator", signed=True)
-    return check_of(Identity, sign_errors, grids, signed)
+    return check_of(Identity, grids["printed"], signed, printed=sign_errors)
 
 
 def mean_distances(r: float, q: float, d: int, power: float = 0.5) -> Pairs:
@@ -57,7 +52,7 @@ def mean_distances(r: float, q: float, d: int, power: float = 0.5) -> Pairs:
 def sec3_5_distance(grids: Grids) -> Check:
     last = grids["corrected"][-4:]
     faster = wrong("1 / d for its root", "wrong power", settings=last, power=1.0)
-    return check_of(Inequality, mean_distances, grids, faster)
+    return check_of(Inequality, grids["corrected"], faster, corrected=mean_distances)
 
 
 def gaps_of_lengths(r: float, q: float, d: int, across: int = 1) -> Pairs:
@@ -72,7 +67,7 @@ def sec3_5_closer(grids: Grids) -> Check:
     first = grids["printed"][:2]
     name = "noise in more directions"
     more = wrong(name, "wrong operator", settings=first, across=30)
-    return check_of(Inequality, gaps_of_lengths, grids, more)
+    return check_of(Inequality, grids["printed"], more, printed=gaps_of_lengths)
 
 
 MERGED = "three clusters, two merged"

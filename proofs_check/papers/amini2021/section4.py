@@ -27,14 +27,12 @@ from proofs_check.claim import (
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.expectations import mean_chi
 from proofs_check.papers.amini2021.setup import (
-    AS_PRINTED,
     GRAM_TAIL,
     KAPPA,
     PROVED,
     Inputs,
     Pairs,
     around,
-    check_of,
     exceeds,
     form_shape,
     inner_products,
@@ -42,7 +40,6 @@ from proofs_check.papers.amini2021.setup import (
     per_point,
     rescaled,
     with_form,
-    wrong,
 )
 from proofs_check.papers.amini2021.ten_points import (
     ATOMS,
@@ -51,7 +48,7 @@ from proofs_check.papers.amini2021.ten_points import (
     sum_errors,
 )
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import Grids, part_of, real, rng_of
+from proofs_check.papers.shared import Grids, check_of, part_of, real, rng_of, wrong
 
 
 def gaussian_tail(k: int, t: float, kappa: float = 0.5) -> tuple[float, float]:
@@ -61,9 +58,12 @@ def gaussian_tail(k: int, t: float, kappa: float = 0.5) -> tuple[float, float]:
 
 
 def thm4(grids: Grids) -> Check:
-    settings = {"printed": grids["coordinate"] + grids["norm"]}
-    smaller = wrong("the exponent t^2", "wrong factor", kappa=1.0)
-    return check_of(Exact, gaussian_tail, settings, smaller)
+    return check_of(
+        Exact,
+        grids["coordinate"] + grids["norm"],
+        wrong("the exponent t^2", "wrong factor", kappa=1.0),
+        printed=gaussian_tail,
+    )
 
 
 def truncated_tail(
@@ -76,7 +76,7 @@ def truncated_tail(
 
 def thm5(grids: Grids) -> Check:
     smaller = wrong("the exponent t^2", "wrong factor", kappa=1.0)
-    return check_of(Exact, truncated_tail, grids, smaller)
+    return check_of(Exact, grids["corrected"], smaller, corrected=truncated_tail)
 
 
 Moves = Callable[[jax.Array], list[tuple[np.ndarray, np.ndarray]]]
@@ -130,7 +130,7 @@ def lem1(inputs: Inputs) -> Check:
     )
     holds = partial(displacements, formula=concentration.gram_displacement)
     smaller = wrong("0.98 of it", "wrong factor", settings=settings[:1], factor=0.98)
-    return check_of(Inequality, holds, {"printed": settings}, smaller)
+    return check_of(Inequality, settings, smaller, printed=holds)
 
 
 def stretch(key: jax.Array) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -146,7 +146,7 @@ def lem1_distance() -> Check:
     )
     holds = partial(displacements, formula=concentration.gram_displacement_distance)
     smaller = wrong("0.98 of it", "wrong factor", settings=settings[:1], factor=0.98)
-    return check_of(Inequality, holds, {"corrected": settings}, smaller)
+    return check_of(Inequality, settings, smaller, corrected=holds)
 
 
 def prop3(inputs: Inputs) -> Check:
@@ -166,7 +166,7 @@ def prop3(inputs: Inputs) -> Check:
     name = "1 / sqrt(n) for sqrt(n)"
     smaller = wrong(name, "wrong power", settings=first, factor=1 / n)
     part = controls.part_of(0.69, GRAM_TAIL(bound), first)
-    return check_of(GRAM_TAIL, bound, {"printed": settings}, smaller, part)
+    return check_of(GRAM_TAIL, settings, smaller, part, printed=bound)
 
 
 def prop3_norm(grids: Grids) -> Check:
@@ -192,8 +192,14 @@ def mean_error(n: int, as_printed: bool = False, factor: float = 1.0) -> Pairs:
 
 def prop4(grids: Grids) -> Check:
     first = grids["printed"]
-    smaller = wrong("n for n + 1", "n for n - 1", settings=first, factor=2**-0.5)
-    return check_of(Inequality, mean_error, grids, smaller, printed=AS_PRINTED)
+    return check_of(
+        Inequality,
+        grids["corrected"],
+        wrong("n for n + 1", "n for n - 1", settings=first, factor=2**-0.5),
+        printed=partial(mean_error, as_printed=True),
+        corrected=mean_error,
+        printed_settings=first,
+    )
 
 
 def entry_variance(
@@ -209,18 +215,29 @@ def lem2(grids: Grids) -> Check:
     variance = partial(entry_variance, multiple=2, formula=formula)
     # The law leaves room for a pair, up to 2 var W = 2.4.
     share = 1 / (1 + math.log(2))
-    smaller = wrong("2 for 2 (1 + ln 2)", "wrong factor", factor=share)
-    printed = {"formula": partial(formula, as_printed=True)}
-    return check_of(Inequality, variance, grids, smaller, printed=printed)
+    return check_of(
+        Inequality,
+        grids["both"],
+        wrong("2 for 2 (1 + ln 2)", "wrong factor", factor=share),
+        printed=partial(variance, formula=partial(formula, as_printed=True)),
+        corrected=variance,
+    )
 
 
 def lem2_diagonal(grids: Grids) -> Check:
     formula = concentration.diagonal_variance
     variance = partial(entry_variance, multiple=4, formula=formula)
-    name = "the constant of a pair"
-    pair = wrong(name, "wrong factor", formula=concentration.pair_variance)
-    printed = {"formula": partial(formula, as_printed=True)}
-    return check_of(Inequality, variance, grids, pair, printed=printed)
+    return check_of(
+        Inequality,
+        grids["both"],
+        wrong(
+            "the constant of a pair",
+            "wrong factor",
+            formula=concentration.pair_variance,
+        ),
+        printed=partial(variance, formula=partial(formula, as_printed=True)),
+        corrected=variance,
+    )
 
 
 def unit_vector_form(*, d: float, size: float, tau: float) -> Bound:
@@ -257,7 +274,12 @@ def lem3(inputs: Inputs, grids: Grids) -> Check:
     tenth = shape(PROVED / 10)
     smaller = Control("a tenth of the constant", tenth, drawn, "wrong factor")
     part = part_of(0.5, unit_vector_form)
-    half = wrong("half of the deviation", "wrong factor", part)
     statement = exceeds(unit_vector_tail)
-    check = check_of(statement, unit_vector_form, grids, smaller, half)
+    check = check_of(
+        statement,
+        grids["corrected"],
+        smaller,
+        wrong("half of the deviation", "wrong factor", part),
+        corrected=unit_vector_form,
+    )
     return dataclasses.replace(check, printed=Form(shape(PROVED), drawn))

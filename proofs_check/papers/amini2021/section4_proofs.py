@@ -20,24 +20,23 @@ from proofs_check.papers.amini2021.section3_1 import truncated
 from proofs_check.papers.amini2021.section3_2 import theorem_3, theorem_3_settings
 from proofs_check.papers.amini2021.section3_3 import block_means
 from proofs_check.papers.amini2021.setup import (
-    AS_PRINTED,
     NOISE,
     Pairs,
     blocks,
-    check_of,
     exceeds,
     log_of,
     log_sum,
     rescaled,
-    wrong,
 )
 from proofs_check.papers.shared import (
     Grids,
     always,
+    check_of,
     lines,
     op_norm,
     part_of,
     rng_of,
+    wrong,
 )
 
 SHARP_NET = 1 / (1 - 2 * 0.25**2 + 0.25**4 / 2)
@@ -67,9 +66,13 @@ def net_ratios(
 
 
 def thm2_net(grids: Grids) -> Check:
-    smaller = wrong("99 per cent of it", "wrong factor", factor=0.99)
-    printed = {"constant": 2.0}
-    return check_of(Inequality, net_ratios, grids, smaller, printed=printed)
+    return check_of(
+        Inequality,
+        grids["both"],
+        wrong("99 per cent of it", "wrong factor", factor=0.99),
+        printed=partial(net_ratios, constant=2.0),
+        corrected=net_ratios,
+    )
 
 
 def block_matrix_errors(key: jax.Array, off_diagonal: bool = False) -> np.ndarray:
@@ -88,9 +91,12 @@ def block_matrix_errors(key: jax.Array, off_diagonal: bool = False) -> np.ndarra
 
 
 def eq39(grids: Grids) -> Check:
-    name = "averages off the diagonal"
-    off_diagonal = wrong(name, "wrong operator", off_diagonal=True)
-    return check_of(Identity, block_matrix_errors, grids, off_diagonal)
+    return check_of(
+        Identity,
+        grids["printed"],
+        wrong("averages off the diagonal", "wrong operator", off_diagonal=True),
+        printed=block_matrix_errors,
+    )
 
 
 def embedding_error(
@@ -108,9 +114,13 @@ def embedding_error(
 
 
 def eq40() -> Check:
-    settings = {"both": theorem_3_settings()}
-    smaller = wrong("nine tenths of it", "wrong factor", factor=0.9)
-    return check_of(Inequality, embedding_error, settings, smaller, printed=AS_PRINTED)
+    return check_of(
+        Inequality,
+        theorem_3_settings(),
+        wrong("nine tenths of it", "wrong factor", factor=0.9),
+        printed=partial(embedding_error, as_printed=True),
+        corrected=embedding_error,
+    )
 
 
 def rounded_truncation(*, spectral: float, num_clusters: float) -> Bound:
@@ -138,9 +148,15 @@ def truncation_errors(key: jax.Array, R: int, formula: Callable[..., Bound]) -> 
 
 def eq41(grids: Grids) -> Check:
     sharp = partial(truncation_errors, formula=concentration.truncation)
-    smaller = wrong("2.2 for sqrt(5)", "wrong factor", formula=rounded_truncation)
-    printed = {"formula": partial(concentration.truncation, as_printed=True)}
-    return check_of(Inequality, sharp, grids, smaller, printed=printed)
+    return check_of(
+        Inequality,
+        grids["both"],
+        wrong("2.2 for sqrt(5)", "wrong factor", formula=rounded_truncation),
+        printed=partial(
+            sharp, formula=partial(concentration.truncation, as_printed=True)
+        ),
+        corrected=sharp,
+    )
 
 
 def eigengap_errors(key: jax.Array, r: int, R: int, factor: float = 1.0) -> Pairs:
@@ -175,7 +191,7 @@ def eigengap_errors(key: jax.Array, r: int, R: int, factor: float = 1.0) -> Pair
 
 def truncation_eigengap(grids: Grids) -> Check:
     smaller = wrong("99 per cent of it", "wrong factor", factor=0.99)
-    return check_of(Inequality, eigengap_errors, grids, smaller)
+    return check_of(Inequality, grids["corrected"], smaller, corrected=eigengap_errors)
 
 
 SIZE = 14
@@ -233,8 +249,13 @@ def kmeans_rates(
 
 def kmeans_step(grids: Grids) -> Check:
     first = grids["both"][:1]
-    fifth = wrong("a fifth of it", "wrong factor", settings=first, share=0.2)
-    return check_of(Inequality, kmeans_rates, grids, fifth, printed=AS_PRINTED)
+    return check_of(
+        Inequality,
+        grids["both"],
+        wrong("a fifth of it", "wrong factor", settings=first, share=0.2),
+        printed=partial(kmeans_rates, as_printed=True),
+        corrected=kmeans_rates,
+    )
 
 
 def signs_statistic(*, n: float, t: float, as_printed: bool = False) -> Bound:
@@ -260,10 +281,14 @@ def signs_tail(value: float, n: int) -> float:
 
 def _mean_of_signs(formula: Callable[..., Bound], share: float, grids: Grids) -> Check:
     last = grids["both"][-1:]
-    name = f"{share} of the deviation"
     part = part_of(share, formula)
-    smaller = wrong(name, "wrong factor", part, settings=last)
-    return check_of(exceeds(signs_tail), formula, grids, smaller, printed=AS_PRINTED)
+    return check_of(
+        exceeds(signs_tail),
+        grids["both"],
+        wrong(f"{share} of the deviation", "wrong factor", part, settings=last),
+        printed=partial(formula, as_printed=True),
+        corrected=formula,
+    )
 
 
 def u_statistic(grids: Grids) -> Check:
@@ -286,10 +311,15 @@ def bias_error(
 
 
 def prop2_bias(grids: Grids) -> Check:
-    name = "1 / (n_k - 1) for 1 / n_k"
-    one_less = wrong(name, "n for n - 1", formula=lambda m: m / (m - 1))
-    printed = {"formula": lambda m: 0.0}
-    return check_of(Identity, bias_error, grids, one_less, printed=printed)
+    return check_of(
+        Identity,
+        grids["both"],
+        wrong(
+            "1 / (n_k - 1) for 1 / n_k", "n for n - 1", formula=lambda m: m / (m - 1)
+        ),
+        printed=partial(bias_error, formula=lambda m: 0.0),
+        corrected=bias_error,
+    )
 
 
 def two_points_outside(
@@ -307,7 +337,15 @@ def two_points_outside(
 
 def prop2_display(grids: Grids) -> Check:
     many = grids["printed"]
-    name = "without the bias"
-    unbiased = wrong(name, "term left out", settings=many, deviation=lambda t: t)
-    printed = {"deviation": lambda t: t / 2 * math.sqrt(8 / 2)}
-    return check_of(Exact, two_points_outside, grids, unbiased, printed=printed)
+    return check_of(
+        Exact,
+        grids["corrected"],
+        wrong(
+            "without the bias", "term left out", settings=many, deviation=lambda t: t
+        ),
+        printed=partial(
+            two_points_outside, deviation=lambda t: t / 2 * math.sqrt(8 / 2)
+        ),
+        corrected=two_points_outside,
+        printed_settings=many,
+    )

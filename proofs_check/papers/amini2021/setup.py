@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -13,10 +13,10 @@ from scipy import special
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Check, Control, Exact, Form, Setting, Tail
+from proofs_check.claim import Exact, Setting, Tail
 from proofs_check.papers import shared
 from proofs_check.papers.amini2021 import trials
-from proofs_check.papers.shared import Exceeds, Grids, real
+from proofs_check.papers.shared import Exceeds, real
 
 NOISE = 1.5
 TAU = math.sqrt(3.25)
@@ -54,77 +54,8 @@ class Inputs(shared.Inputs):
         return trials.gaussian_models(self.data)
 
 
-@dataclass(frozen=True)
-class Wrong:
-    """A control that changes arguments of the function of a check, or the function itself.
-
-    Its settings are those of the form that holds, unless it has its own.
-    """
-
-    name: str
-    kind: str
-    function: Callable[..., Any] | None
-    settings: tuple[Setting, ...] | None
-    arguments: Mapping[str, Any]
-
-    def of(
-        self,
-        statement: Callable[..., Any],
-        function: Callable[..., Any],
-        settings: tuple[Setting, ...],
-    ) -> Control:
-        """Return the control of a check with this function, with settings if it has none of its own."""
-        variant = partial(self.function or function, **self.arguments)
-        tried = settings if self.settings is None else self.settings
-        return Control(self.name, statement(variant), tried, self.kind)
-
-
-def wrong(
-    name: str,
-    kind: str,
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    settings: tuple[Setting, ...] | None = None,
-    **arguments: Any,
-) -> Wrong:
-    """Return a control, its changed arguments by keyword."""
-    return Wrong(name, kind, function, settings, arguments)
-
-
-AS_PRINTED = {"as_printed": True}
-
 GRAM_TAIL = partial(Tail, trials.gram_error)
 """What makes a Tail of a bound on |K - E K| / n."""
-
-
-def check_of(
-    statement: Callable[..., Any],
-    function: Callable[..., Any],
-    grids: Grids,
-    *controls: Wrong | Control,
-    printed: Mapping[str, Any] | None = None,
-    printed_function: Callable[..., Any] | None = None,
-) -> Check:
-    """Return the check of a function that makes a statement, such as an Inequality.
-
-    The forms are those for which `grids` has settings, or both if it has settings for "both". The printed form has
-    other arguments, or another function, if these are passed.
-    """
-    both = grids.get("both", ())
-    settings = {"printed": both, "corrected": both, **grids}
-    usual = settings["corrected"] or settings["printed"]
-    original = partial(printed_function or function, **(printed or {}))
-    forms = {}
-    for name, variant in (("printed", original), ("corrected", function)):
-        if settings[name]:
-            forms[name] = Form(statement(variant), settings[name])
-    rejected = []
-    for control in controls:
-        if isinstance(control, Wrong):
-            control = control.of(statement, function, usual)
-        rejected.append(control)
-    return Check(**forms, controls=tuple(rejected))
 
 
 def exceeds(log_tail: Callable[..., float]) -> Callable[..., Exact]:
