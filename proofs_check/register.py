@@ -208,21 +208,25 @@ def grids(entry: Entry, *, full: bool = False) -> dict[str, tuple[Setting, ...]]
     """Return the settings that an entry of the register lists, by the names that it has for them.
 
     A table has the format of their names, and numbers: all combinations of the lists of `grid`, the last one changing
-    first; or the rows of `rows`, in the order of the names in `numbers`. Numbers that are named in `shapes` are static.
-    `full` has the lists or rows of the full profile where these are others.
+    first; or the rows of `rows`, in the order of the names in `numbers`. With both, every row is tried at every
+    combination, and the rows change first. Numbers that are named in `shapes` are static. `full` has the rows of the
+    full profile where these are others, or without rows the lists.
     """
     settings = {}
     for name, table in entry.get("settings", {}).items():
         if "rows" in table:
-            names = table["numbers"].split()
             rows = table.get("full", table["rows"]) if full else table["rows"]
+            lists = table.get("grid", {})
         else:
-            values = table["grid"] | (table.get("full", {}) if full else {})
-            names = list(values)
-            rows = list(itertools.product(*values.values()))
+            rows = [[]]
+            lists = table["grid"] | (table.get("full", {}) if full else {})
+        names = [*table.get("numbers", "").split(), *lists]
         shapes = table.get("shapes", "").split()
         settings[name] = tuple(
-            _setting(table["name"], dict(zip(names, row, strict=True)), shapes)
+            _setting(
+                table["name"], dict(zip(names, (*row, *values), strict=True)), shapes
+            )
+            for values in itertools.product(*lists.values())
             for row in rows
         )
     return settings

@@ -196,6 +196,39 @@ def test_a_register_with_unknown_fields_or_kinds_is_refused(
         assert register.entries.__wrapped__("p")[0]["reason"] == "p:one"
 
 
+def names_of(table, **options):
+    (settings,) = register.grids({"settings": {"both": table}}, **options).values()
+    return [setting.name for setting in settings]
+
+
+def test_a_table_with_rows_and_a_grid_has_every_row_at_every_combination():
+    """The rows change first, then the last list."""
+    table = {
+        "name": "{r} {q} {d}{n}",
+        "numbers": "r q",
+        "rows": [[1, 2], [3, 4]],
+        "grid": {"d": [5, 6], "n": [7, 8]},
+        "shapes": "n",
+    }
+    assert names_of(table) == [
+        f"{row} {values}" for values in (57, 58, 67, 68) for row in ("1 2", "3 4")
+    ]
+    first = register.grids({"settings": {"both": table}})["both"][0]
+    assert first.numbers == {"r": 1.0, "q": 2.0, "d": 5.0}
+    assert first.shapes == {"n": 7}
+    other_rows = {**table, "full": [[9, 0]]}
+    assert names_of(other_rows) == names_of(table)
+    assert names_of(other_rows, full=True) == ["9 0 57", "9 0 58", "9 0 67", "9 0 68"]
+
+
+def test_a_table_has_rows_as_long_as_their_names_or_a_grid():
+    table = {"name": "", "numbers": "r", "rows": [[1, 2]], "grid": {"d": [3]}}
+    with pytest.raises(ValueError, match="longer"):
+        names_of(table)
+    with pytest.raises(KeyError, match="grid"):
+        names_of({"name": ""})
+
+
 def test_expectations_must_be_those_of_the_forms():
     entry = {
         **register.entries("kpotufe2020")[0],
