@@ -1,15 +1,15 @@
 """chen2016, Section 2: unbiased features, the additive error of one pair, and the relative error of a far pair.
 
-One pair of points has a law that is computed exactly (`laws.pair_cdf`), so statements about a pair are decided without
-sampling, and by tilted sampling where the probability is tiny. `docs/theory/chen2016.md` derives every correction.
+One pair of points has a law that is computed exactly (`cosines.pair_cdf`), so statements about a pair are decided
+without sampling, and by tilted sampling where the probability is tiny. `docs/theory/chen2016.md` derives every
+correction.
 """
 
 import dataclasses
-import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from scipy import stats
@@ -26,67 +26,56 @@ from proofs_check.claim import (
     Inequality,
     Setting,
 )
-from proofs_check.papers.chen2016 import laws, setup, trials
-from proofs_check.papers.shared import LOG2, claimed, grid, parametrized
+from proofs_check.papers.chen2016 import cosines, setup, trials
+from proofs_check.papers.chen2016.setup import (
+    Inputs,
+    Sides,
+    check,
+    pair_settings,
+    wrong,
+)
+from proofs_check.papers.shared import LOG2, Exceeds, Grids
 
 
-def _lemma_2_1(inputs: setup.Inputs) -> Check:
-    residual = parametrized(Identity)(laws.paired_mean)
-    gamma = residual(drawn=controls.gamma_for_lengthscale)
-    return Check(
-        printed=Form(residual(), inputs.pairs),
-        controls=(
-            Control(
-                "frequencies one per cent longer",
-                residual(scale=1.01),
-                inputs.pairs,
-                "wrong factor",
-            ),
-            Control(
-                "gamma for the lengthscale", gamma, inputs.pairs, "swapped constants"
-            ),
-            Control(
-                "without 1/sqrt(t)",
-                residual(normalised=False),
-                inputs.pairs,
-                "missing normalisation",
-            ),
-        ),
+def lem2_1(inputs: Inputs) -> Check:
+    gamma = controls.gamma_for_lengthscale
+    return check(
+        Identity,
+        inputs.pairs,
+        wrong("frequencies one per cent longer", "wrong factor", scale=1.01),
+        wrong("gamma for the lengthscale", "swapped constants", drawn=gamma),
+        wrong("without 1/sqrt(t)", "missing normalisation", normalised=False),
+        printed=cosines.paired_mean,
     )
 
 
-def _lemma_2_1_proof() -> Check:
-    @parametrized(Identity)
-    def residual(setting: Setting, power: int) -> np.ndarray:
-        r = setting.numbers["r"]
-        z = np.linspace(-14, 14, 2001)
-        weights = np.exp(-(z**2) / 2) * (z[1] - z[0])
-        g, slope = weights @ np.cos(z * r), -weights @ (z * np.sin(z * r))
-        return np.array(
-            [
-                slope / (-(r**power) * g) - 1,
-                np.sum(weights) / math.sqrt(2 * math.pi) - 1,
-            ]
-        )
-
-    settings = grid("r={r:g}", r=(0.3, 1.5, 3.0))
-    return Check(
-        printed=Form(residual(1), settings),
-        controls=(Control("r squared", residual(2), settings, "wrong power"),),
-    )
+def _slope_of_transform(r: float, power: int = 1) -> np.ndarray:
+    """Return the errors of g' = -r g for the Fourier transform g of the normal density, and of its mass."""
+    z = np.linspace(-14, 14, 2001)
+    weights = np.exp(-(z**2) / 2) * (z[1] - z[0])
+    g = weights @ np.cos(z * r)
+    slope = -weights @ (z * np.sin(z * r))
+    mass = np.sum(weights) / math.sqrt(2 * math.pi)
+    return np.array([slope / (-(r**power) * g) - 1, mass - 1])
 
 
-def _corollary_2_1(inputs: setup.Inputs) -> Check:
-    def moment(setting: Setting) -> float:
-        """Exact: cos<w, x - y> has the variance (1 + K^4) / 2 - K^2."""
-        return (1 - setting.numbers["K"] ** 2) ** 2 / 2 / setting.shapes["rows"]
+def lem2_1_proof(grids: Grids) -> Check:
+    squared = wrong("r squared", "wrong power", power=2)
+    return check(Identity, grids["printed"], squared, printed=_slope_of_transform)
 
+
+def _cosine_variance(setting: Setting) -> float:
+    """Return the variance of the estimate, exactly: cos<w, x - y> has (1 + K^4) / 2 - K^2."""
+    return (1 - setting.numbers["K"] ** 2) ** 2 / 2 / setting.shapes["rows"]
+
+
+def cor2_1(inputs: setup.Inputs) -> Check:
     statement = Expectation(
         trials.inner_product,
         lambda s: s.numbers["K"],
         lambda s: 1 - s.numbers["K"],
         precision=0.02,
-        moment=moment,
+        moment=_cosine_variance,
     )
     # As many frequencies as show one per cent of the lengthscale.
     pairs = tuple(
@@ -99,55 +88,37 @@ def _corollary_2_1(inputs: setup.Inputs) -> Check:
         "one per cent farther",
         data=lambda p: {**p, "pair": 1.01 * p["pair"]},
     )
-    swapped = controls.changed(
+    gamma = controls.changed(
         pairs[:1],
         "gamma",
         data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])},
     )
+    name = "points one per cent farther apart"
     return Check(
         printed=Form(statement, pairs),
         controls=(
-            Control(
-                "points one per cent farther apart", statement, farther, "wrong factor"
-            ),
-            Control(
-                "gamma for the lengthscale", statement, swapped, "swapped constants"
-            ),
+            Control(name, statement, farther, "wrong factor"),
+            Control("gamma for the lengthscale", statement, gamma, "swapped constants"),
         ),
     )
 
 
-def _log_outside(n: setup.Numbers) -> float:
-    """Return the log of the chance of |Khat - K| > eps for a Gaussian pair at distance r."""
-    mu = -math.expm1(-(n["r"] ** 2) / 2)  # K - Khat = mu (Dhat^2 / D^2 - 1)
-    return laws.log_outside(n["r"], int(n["t"]), 1 - n["eps"] / mu, 1 + n["eps"] / mu)
+def _value_tail(value: float, distance: float, num_frequencies: float) -> float:
+    """Return log P(|Khat - K| > value) for a Gaussian pair: K - Khat = mu (Dhat^2 / D^2 - 1)."""
+    error = value / cosines.mean(distance)
+    return cosines.log_outside(distance, int(num_frequencies), 1 - error, 1 + error)
 
 
-@parametrized(Exact)
-def _additive(
-    setting: Setting, bounds: Callable[..., list[Bound]], times: float = 1.0
-) -> tuple[float, float]:
-    """Return the statement that |Khat - K| > eps is no likelier than the bounds of `times` t frequencies say.
+def _additive_tail(value: float, setting: Setting) -> float:
+    """Return log P(|Khat - K| > value) for a Gaussian pair, or for signs, where there is no distance.
 
-    Of a Gaussian pair at distance r; without r, of a kernel and points for which a cosine is 1 or -1, with equal
-    chances.
+    Of signs, a cosine is 1 or -1 with equal chances, as there are kernels and points for which it is.
     """
-    n, t = setting.numbers, setting.numbers["t"]
-    log_claimed = setup.log_failure(
-        setting, bounds(eps=n["eps"], num_frequencies=times * t)
-    )
-    if "r" not in n:
-        return LOG2 + float(
-            stats.binom.logsf(math.ceil(t * (1 + n["eps"]) / 2 - 1e-6) - 1, t, 0.5)
-        ), log_claimed
-    return _log_outside(n), log_claimed
-
-
-def _corrected(**options: float) -> list[Bound]:
-    return [
-        fourier.kernel_value(**options),
-        fourier.kernel_values(num_points=2, **options),
-    ]
+    t = setting.numbers["num_frequencies"]
+    if "distance" in setting.numbers:
+        return _value_tail(value, setting.numbers["distance"], t)
+    heads = math.ceil(t * (1 + value) / 2 - 1e-6)
+    return LOG2 + float(stats.binom.logsf(heads - 1, t, 0.5))
 
 
 def _signs(*logs: float) -> tuple[Setting, ...]:
@@ -155,155 +126,135 @@ def _signs(*logs: float) -> tuple[Setting, ...]:
     settings = []
     for eps, log in itertools.product((0.01, 0.1), logs):
         t = 2.0 * math.ceil((log + LOG2) / eps**2)
-        settings.append(
-            Setting(
-                f"signs, eps={eps:g}, delta=e^-{log:g}, t={t:g}",
-                numbers={"eps": eps, "t": t},
-            )
-        )
+        name = f"signs, eps={eps:g}, delta=e^-{log:g}, t={t:g}"
+        settings.append(Setting(name, numbers={"eps": eps, "num_frequencies": t}))
     return tuple(settings)
 
 
+def _at_any_distance(
+    formula: setup.Formula, *, distance: float, **options: float
+) -> Bound:
+    return formula(**options)
+
+
 def _gaussian(
-    bound: Callable[..., Any], distances: Sequence[float], deltas: Sequence[float]
+    formula: setup.Formula, distances: Sequence[float], deltas: Sequence[float]
 ) -> tuple[Setting, ...]:
-    def at(*, distance: float, **options: float) -> Bound:
-        return bound(**options)
-
-    return setup.pair_settings(at, distances, (0.1, 0.3), deltas)
+    bound = partial(_at_any_distance, formula)
+    return pair_settings(bound, distances, (0.1, 0.3), deltas)
 
 
-def _corollary_2_2(inputs: setup.Inputs) -> Check:
-    printed = functools.partial(fourier.kernel_value, as_printed=True)
+PRINTED_VALUE = partial(fourier.kernel_value, as_printed=True)
+BOTH_VALUES = (fourier.kernel_value, partial(fourier.kernel_values, num_points=2))
+"""Of two points the bound for n points says the same."""
+
+
+def cor2_2(inputs: Inputs) -> Check:
     distances = inputs.distances((3.0, 10.0), 0.5, 12.0)
     settings = _gaussian(fourier.kernel_value, distances, inputs.deltas)
-    half = _gaussian(fourier.kernel_value, (3.0,), inputs.deltas)
-    return Check(
-        printed=Form(
-            _additive(lambda **n: [printed(**n)]),
-            _gaussian(printed, distances, inputs.deltas),
-        ),
-        corrected=Form(_additive(_corrected), (*_signs(3.0), *settings)),
-        controls=(
-            Control(
-                "half of the frequencies",
-                _additive(_corrected, times=3),
-                half,
-                "wrong factor",
-            ),
-        ),
+    few = _gaussian(fourier.kernel_value, (3.0,), inputs.deltas)
+    near = _gaussian(PRINTED_VALUE, distances, inputs.deltas)
+    triple = [setup.times(3, formula) for formula in BOTH_VALUES]
+    return check(
+        setup.exceeds_all(_additive_tail),
+        (*_signs(3.0), *settings),
+        wrong("half of the frequencies", "wrong factor", of=triple, at=few),
+        printed=[PRINTED_VALUE],
+        printed_at=near,
+        corrected=BOTH_VALUES,
     )
 
 
-def _corollary_2_2_rare(inputs: setup.Inputs) -> Check:
-    printed = functools.partial(fourier.kernel_value, as_printed=True)
-    tiny = _gaussian(printed, (3.0,), [math.exp(-log) for log in (10, 20)])
+def cor2_2_rare(inputs: Inputs) -> Check:
+    rare = [math.exp(-log) for log in (10, 20)]
     deep = _signs(600.0)
-    more = _additive(_corrected, times=1.01)
-    return Check(
-        printed=Form(_additive(lambda **n: [printed(**n)]), tiny),
-        corrected=Form(_additive(_corrected), (*_signs(*inputs.logs), *deep)),
-        controls=(
-            Control(
-                "a hundredth more frequencies than there are",
-                more,
-                deep,
-                "wrong factor",
-            ),
-        ),
+    more = [setup.times(1.01, formula) for formula in BOTH_VALUES]
+    name = "a hundredth more frequencies than there are"
+    return check(
+        setup.exceeds_all(_additive_tail),
+        (*_signs(*inputs.logs), *deep),
+        wrong(name, "wrong factor", of=more, at=deep),
+        printed=[PRINTED_VALUE],
+        printed_at=_gaussian(PRINTED_VALUE, (3.0,), rare),
+        corrected=BOTH_VALUES,
     )
 
 
-def _of_distance(
-    *, distance: float, nearest: float = 1.0, farthest: float = 1.0, **options: float
+def _within_limits(
+    *,
+    distance: float,
+    eps: float,
+    num_frequencies: float,
+    nearest: float = 1.0,
+    farthest: float = 1.0,
 ) -> Bound:
     """Return the bound for a pair at a distance that is known to be within these multiples of it."""
-    within = ([(factor * distance) ** 2] for factor in (nearest, farthest))
     return fourier.kernel_values_given(
-        **dict(zip(("squared_distances", "farthest"), within, strict=True)),
+        eps=eps,
+        num_frequencies=num_frequencies,
+        squared_distances=[(nearest * distance) ** 2],
+        farthest=[(farthest * distance) ** 2],
         pairs=[1.0],
-        **options,
     )
 
 
-def _kernel_values_given(inputs: setup.Inputs) -> Check:
-    @parametrized(Exact)
-    def statement(
-        setting: Setting, times: float = 1.0, **limits: float
-    ) -> tuple[float, float]:
-        n = setting.numbers
-        right = _of_distance(
-            distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"], **limits
-        )
-        return _log_outside(n), claimed(right, setting)
-
-    distances, middle = inputs.distances((0.3, 1.0, 2.5), 0.02, 12.0), (1.0,)
+def kernel_values_given(inputs: Inputs) -> Check:
     deltas = (1e-2, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
-    settings, few = (
-        setup.pair_settings(_of_distance, r, (0.03, 0.1), deltas)
-        for r in (distances, middle)
-    )
-    return Check(
-        corrected=Form(statement(nearest=0.9, farthest=1.1), settings),
-        controls=(
-            Control(
-                "half of the frequencies", statement(times=2.0), few, "wrong factor"
-            ),
-            Control(
-                "taken for half as far",
-                statement(nearest=0.5, farthest=0.5),
-                few,
-                "wrong factor",
-            ),
-        ),
+    distances = inputs.distances((0.3, 1.0, 2.5), 0.02, 12.0)
+    middle = pair_settings(_within_limits, (1.0,), (0.03, 0.1), deltas)
+    double = setup.times(2.0, _within_limits)
+    nearer = partial(_within_limits, nearest=0.5, farthest=0.5)
+    return check(
+        setup.exceeds_in_floats(_value_tail),
+        pair_settings(_within_limits, distances, (0.03, 0.1), deltas),
+        wrong("half of the frequencies", "wrong factor", of=double, at=middle),
+        wrong("taken for half as far", "wrong factor", of=nearer, at=middle),
+        corrected=partial(_within_limits, nearest=0.9, farthest=1.1),
     )
 
 
-def _lemma_2_2(inputs: setup.Inputs) -> Check:
-    def inverse(n: setup.Numbers) -> tuple[float, float]:
-        return (1 + n["eps"]) ** -2, (1 - n["eps"]) ** -2
+def _inverse_tail(value: float, distance: float, num_frequencies: float) -> float:
+    """Return log P(|D / Dhat - 1| > value) of a pair."""
+    t = int(num_frequencies)
+    return cosines.log_outside(distance, t, (1 + value) ** -2, (1 - value) ** -2)
 
+
+def lem2_2(inputs: Inputs) -> Check:
     bound = fourier.far_distance
-    printed = functools.partial(bound, as_printed=True)
+    printed = partial(bound, as_printed=True)
     distances = inputs.distances((1.0, 2.0, 6.0), 1.0, 12.0)
     # At distance 1 the exponent is a twentieth of the true one.
-    whole = setup.pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,))
-    fewer = tuple(
-        Setting(
-            f"{s.name} over 24", None, {**s.numbers, "t": float(s.numbers["t"] // 24)}
-        )
-        for s in whole
-    )
-    control = setup.pair_tail(bound, setup.relative, times=24)
-    few = setup.pair_settings(printed, distances, (0.09,), inputs.deltas)
-    settings = setup.pair_settings(bound, distances, (0.1, 0.3), inputs.deltas)
+    fewer = []
+    for s in pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,)):
+        name = f"{s.name} over 24"
+        t = int(s.numbers["num_frequencies"]) // 24
+        fewer.append(setup.pair_setting(name, 1.0, s.numbers["eps"], t))
+    of_24 = Exact(Exceeds(setup.relative_tail, setup.times(24, bound)))
     return Check(
-        printed=Form(setup.pair_tail(printed, inverse), few),
-        corrected=Form(setup.pair_tail(bound, setup.relative), settings),
-        controls=(Control("one of 24 frequencies", control, fewer, "wrong factor"),),
-    )
-
-
-def _lemma_2_2_proof() -> Check:
-    @parametrized(Inequality)
-    def holds(setting: Setting, nearest: float) -> list[Any]:
-        """Return D / Dhat - 1 and 1 - D / Dhat over eps where K and Khat differ by eps / 4, the most allowed."""
-        eps = setting.numbers["eps"]
-        squared = -2 * np.expm1(-(np.linspace(nearest, 6, 100) ** 2) / 2)
-        ratios = np.sqrt([squared / (squared + sign * eps / 2) for sign in (1, -1)])
-        return setup.all_at_most_one(
-            np.abs(ratios - 1).ravel() / eps, "chen2016, Lemma 2.2"
-        )
-
-    settings = grid("eps={eps:g}", eps=(0.001, 0.05, 0.0999))
-    return Check(
-        printed=Form(holds(1.0), settings),
+        printed=Form(
+            Exact(Exceeds(_inverse_tail, printed)),
+            pair_settings(printed, distances, (0.09,), inputs.deltas),
+        ),
+        corrected=Form(
+            Exact(Exceeds(setup.relative_tail, bound)),
+            pair_settings(bound, distances, (0.1, 0.3), inputs.deltas),
+        ),
         controls=(
-            Control(
-                "distances from a third of sigma on",
-                holds(1 / 3),
-                settings,
-                "hypothesis broken",
-            ),
+            Control("one of 24 frequencies", of_24, tuple(fewer), "wrong factor"),
         ),
     )
+
+
+def _errors_of_inverse(eps: float, nearest: float = 1.0) -> Sides:
+    """Return D / Dhat - 1 and 1 - D / Dhat over eps where K and Khat differ by eps / 4, the most allowed."""
+    squared = setup.squared_distance(np.linspace(nearest, 6, 100))
+    signs = np.array([[1], [-1]])
+    ratios = np.sqrt(squared / (squared + signs * eps / 2))
+    errors = np.abs(ratios - 1).ravel()
+    return setup.all_at_most_one(errors / eps, "chen2016, Lemma 2.2")
+
+
+def lem2_2_proof(grids: Grids) -> Check:
+    name = "distances from a third of sigma on"
+    nearer = wrong(name, "hypothesis broken", nearest=1 / 3)
+    return check(Inequality, grids["printed"], nearer, printed=_errors_of_inverse)

@@ -1,4 +1,4 @@
-"""chen2016: the exact law of a pair of points, and exact expectations over quadrature nodes.
+"""chen2016: the law of a mean of cosines, which the ratio of a pair's distances is, and exact expectations over nodes.
 
 Distances are in units of the lengthscale.
 """
@@ -32,41 +32,47 @@ def pair_cdf(distance: float, t: int, x: Any) -> np.ndarray:
     P(S <= x) = 1/2 - int_0^oo Im(e^(-ivx) f(v)) / v dv / pi is summed over midpoints.
     """
     x = np.atleast_1d(np.asarray(x, float))
-    mu = -math.expm1(-(distance**2) / 2)
+    mu = mean(distance)
     # Where the law of Y is that of chi-square or of a cosine, |f(v)| is at most of the order of v^(-t/2).
     most = 10 ** (30 / t) - 1 + 9 / math.sqrt(t * min(2.0, 0.5 / mu**2))
     period = 20 * math.sqrt(2 / t) + 120 / t + 2 * float(np.max(np.abs(x - 1)))
     step = 2 * math.pi / (t * period)
     v = (np.arange(math.ceil(most / step)) + 0.5) * step
     # Either of two steps is fine enough for exp(i v Y): by its local frequency, or by its Fourier series in w.
-    local, series = (
-        math.pi / (9 * most * distance**2 / (2 * mu)),
-        2 * math.pi / ((most / mu + 20) * distance + 20),
-    )
+    local = math.pi / (9 * most * distance**2 / (2 * mu))
+    series = 2 * math.pi / ((most / mu + 20) * distance + 20)
     fine = min(0.1, max(local, series))
     w = (np.arange(math.ceil(9 / fine)) + 0.5) * fine
     weights = np.exp(-(w**2) / 2)
-    characteristic = (
-        np.exp(1j * np.outer(v, 2 * np.sin(distance * w / 2) ** 2 / mu))
-        @ (weights / weights.sum())
-    ) ** t
+    copies = versine(distance * w) / mu
+    of_one = np.exp(1j * np.outer(v, copies)) @ (weights / weights.sum())
     waves = np.exp(-1j * t * np.outer(x, v))
-    return np.asarray(0.5 - np.imag(waves @ (characteristic / v)) * step / math.pi)
+    integral = np.imag(waves @ (of_one**t / v)) * step
+    return np.asarray(0.5 - integral / math.pi)
 
 
 def log_outside(distance: float, t: int, low: float, high: float) -> float:
     """Return the log-probability that Dhat^2 / D^2 of one pair of points leaves [low, high]."""
     below, above = pair_cdf(distance, t, [low, high])
-    return math.log(
-        max(below if low > 0 else 0.0, 0.0) + max(1 - above, 0.0) + RESOLUTION
-    )
+    if low <= 0:
+        below = 0.0
+    return math.log(max(below, 0.0) + max(1 - above, 0.0) + RESOLUTION)
 
 
 def chi_square_outside(t: float, low: float, high: float) -> float:
     """Return log P(chi2_t / t outside [low, high])."""
-    return float(
-        np.logaddexp(stats.chi2.logsf(t * high, t), stats.chi2.logcdf(t * low, t))
-    )
+    above = stats.chi2.logsf(t * high, t)
+    return float(np.logaddexp(above, stats.chi2.logcdf(t * low, t)))
+
+
+def mean(r: float) -> float:
+    """Return E X for X = 1 - cos(r w), half of the squared kernel distance at r."""
+    return -math.expm1(-(r**2) / 2)
+
+
+def versine(phase: Any) -> np.ndarray:
+    """Return 1 - cos(phase), without losing digits where the phase is small."""
+    return np.asarray(2 * np.sin(phase / 2) ** 2)
 
 
 def _same(kernel: Any) -> Any:
@@ -93,9 +99,8 @@ def _along(
     unit = difference / jnp.linalg.norm(difference)
     across = jax.random.normal(key, (len(points), pair.shape[1]), pair.dtype)
     across = across - jnp.outer(matmul(across, unit), unit)
-    return across + jnp.outer(
-        jnp.asarray(scale * points, pair.dtype), unit
-    ), jnp.asarray(weights, pair.dtype)
+    along = jnp.outer(jnp.asarray(scale * points, pair.dtype), unit)
+    return across + along, jnp.asarray(weights, pair.dtype)
 
 
 def paired_mean(
@@ -110,13 +115,14 @@ def paired_mean(
 
     The map is that of the kernel drawn(K); without `normalised` its factor 1/sqrt(t) is taken off.
     """
-    kernel, pair = setting.data["kernel"], setting.data["pair"]
+    kernel = setting.data["kernel"]
+    pair = setting.data["pair"]
     w, weights = _along(pair, key, scale)
     x, y = np.asarray(features.PairedFourier(drawn(kernel), w)(pair))
-    product = (
-        (x * y).reshape(2, -1).sum(axis=0) * len(w) * (1 if normalised else len(w))
-    )
-    return np.abs(np.asarray(weights) @ product - np.asarray(kernel(*pair)))[None]
+    products = (x * y).reshape(2, -1).sum(axis=0)
+    factor = 1 if normalised else len(w)
+    products = products * len(w) * factor
+    return np.abs(np.asarray(weights) @ products - np.asarray(kernel(*pair)))[None]
 
 
 def shifted_mean(
@@ -131,15 +137,15 @@ def shifted_mean(
 
     Four equally spaced shifts have the mean over all shifts exactly. The map is that of the kernel drawn(K).
     """
-    kernel, pair = setting.data["kernel"], setting.data["pair"]
+    kernel = setting.data["kernel"]
+    pair = setting.data["pair"]
     w, weights = _along(pair, key, 1.0)
     shifts = np.tile(np.arange(4) * math.pi / 2 * shifted, len(w))
-    phi = features.ShiftedFourier(
-        drawn(kernel), real(np.repeat(w, 4, axis=0)), real(shifts)
-    )
+    frequencies = real(np.repeat(w, 4, axis=0))
+    phi = features.ShiftedFourier(drawn(kernel), frequencies, real(shifts))
     x, y = factor * np.asarray(phi(pair))
-    product = (x * y).reshape(-1, 4).mean(axis=1) * 4 * len(w)
-    return np.abs(np.asarray(weights) @ product - np.asarray(kernel(*pair)))[None]
+    products = (x * y).reshape(-1, 4).mean(axis=1) * 4 * len(w)
+    return np.abs(np.asarray(weights) @ products - np.asarray(kernel(*pair)))[None]
 
 
 def variances(
@@ -150,67 +156,58 @@ def variances(
     Of the inner product, or of the squared distance. Both are exact: quadrature nodes for the frequencies, and eight
     equally spaced shifts, which have the mean of every trigonometric polynomial of degree below 8.
     """
-    kernel, pair = setting.data["kernel"], setting.data["pair"]
+    kernel = setting.data["kernel"]
+    pair = setting.data["pair"]
     w, chances = _along(pair, key, 1.0)
-    count, weights = w.shape[0], np.asarray(chances, float)
-    x, y = np.asarray(features.PairedFourier(kernel, w)(pair), float).reshape(
-        2, 2, count
-    ) * math.sqrt(count)
+    count = w.shape[0]
+    weights = np.asarray(chances, float)
+    Z = np.asarray(features.PairedFourier(kernel, w)(pair), float)
+    x, y = Z.reshape(2, 2, count) * math.sqrt(count)
     paired = np.sum((x - y) ** 2 if distance else x * y, axis=0)
     shifts = np.tile(np.arange(8) * math.pi / 4, count)
     phi = features.ShiftedFourier(kernel, real(np.repeat(w, 8, axis=0)), real(shifts))
     x, y = np.asarray(phi(pair), float) * math.sqrt(8 * count)
     shifted = (x - y) ** 2 if distance else x * y
+    eighths = np.repeat(weights / 8, 8)
+    return 2 * _variance(paired, weights), _variance(shifted, eighths)
 
-    def variance(values: np.ndarray, weights: np.ndarray) -> float:
-        mean = weights @ values
-        return float(weights @ (values - mean) ** 2)
 
-    return 2 * variance(paired, weights), variance(shifted, np.repeat(weights / 8, 8))
+def _variance(values: np.ndarray, weights: np.ndarray) -> float:
+    return float(weights @ (values - weights @ values) ** 2)
 
 
 def log_mgf(s: float, r: float) -> float:
     """Return log E exp(s (X - E X)) for X = 1 - cos(r w), to rounding for s r^2 <= .9."""
     step = min(0.02, 0.1 / r)
     w = np.arange(-40, 40, step)
-    X = 2 * np.sin(r * w / 2) ** 2
-    mean = -math.expm1(-(r**2) / 2)
-    return (
-        float(special.logsumexp(s * (X - mean) - w**2 / 2))
-        + math.log(step)
-        - math.log(2 * math.pi) / 2
-    )
+    total = float(special.logsumexp(s * (versine(r * w) - mean(r)) - w**2 / 2))
+    return total + math.log(step) - math.log(2 * math.pi) / 2
 
 
 def stop_loss(c: float, r: float) -> float:
     """Return E (Y - c)_+ for Y = (1 - cos(r w)) / mu by Gauss-Legendre rules between the kinks, to rounding."""
-    mu = -math.expm1(-(r**2) / 2)
+    mu = mean(r)
     if c * mu >= 2:
         return 0.0
     kink = math.acos(1 - c * mu)
     abscissas, weights = np.polynomial.legendre.leggauss(60)
     total = 0.0
     for k in itertools.count():  # cos(r w) < 1 - c mu between these two
-        left, right = (2 * math.pi * k + kink) / r, (2 * math.pi * (k + 1) - kink) / r
+        left = (2 * math.pi * k + kink) / r
+        right = min((2 * math.pi * (k + 1) - kink) / r, 14.0)
         if left > 12:
             return total
-        edges = np.linspace(
-            left, min(right, 14.0), 1 + math.ceil(min(right, 14.0) - left)
-        )
+        edges = np.linspace(left, right, 1 + math.ceil(right - left))
         for a, b in itertools.pairwise(edges):
             w = (a + b) / 2 + (b - a) / 2 * abscissas
-            excess = 2 * np.sin(r * w / 2) ** 2 / mu - c
-            total += (
-                (b - a)
-                * float(weights @ (excess * np.exp(-(w**2) / 2)))
-                / math.sqrt(2 * math.pi)
-            )
+            excess = versine(r * w) / mu - c
+            integral = float(weights @ (excess * np.exp(-(w**2) / 2)))
+            total += (b - a) * integral / math.sqrt(2 * math.pi)
     raise AssertionError
 
 
 def chi_square_stop_loss(c: float, degrees: int) -> float:
     """Return E (Y - c)_+ for Y = chi2 / degrees."""
     half = degrees / 2
-    return float(
-        special.gammaincc(half + 1, half * c) - c * special.gammaincc(half, half * c)
-    )
+    mean_above = special.gammaincc(half + 1, half * c)
+    return float(mean_above - c * special.gammaincc(half, half * c))
