@@ -3,12 +3,15 @@
 import math
 from collections.abc import Mapping
 from functools import partial
+from math import exp, inf, log, pi, sqrt
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
 
 from jaxkern.bounds import fourier
 from jaxkern.linalg import matmul
@@ -17,9 +20,10 @@ from proofs_check.engine import enclosures
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import between, inequality, length
 from proofs_check.papers.chen2016 import cosines
+from proofs_check.papers.chen2016.cosines import log_mgf
 
 Params = Mapping[str, Array]
-Values = Mapping[str, np.ndarray]
+Values = Mapping[str, ndarray]
 Balls = tuple[Any, Any]
 
 DIM = 2
@@ -62,8 +66,8 @@ def _separation(params: Params) -> Array:
 
 def _separation_on_host(params: Values, farthest: float) -> float:
     """The distance in lengthscales; rounding must not carry it beyond the hypothesis."""
-    distance = float(np.linalg.norm(params["points"][1] - params["points"][0]))
-    return min(distance / math.exp(params["log_lengthscale"]), farthest)
+    distance = float(norm(params["points"][1] - params["points"][0]))
+    return min(distance / exp(params["log_lengthscale"]), farthest)
 
 
 def _distance(form: str) -> Target:
@@ -87,7 +91,7 @@ def _excess_distance(params: Params, key: Array, *, lower: Any) -> Array:
 
 def _recheck_distance(params: Values, *, lower: Any) -> Form:
     r = _separation_on_host(params, 1.0)
-    distance = math.sqrt(2 * cosines.mean(r))
+    distance = sqrt(2 * cosines.mean(r))
     return inequality(float(lower(distance=r).value) / r, distance / r, "(2)")
 
 
@@ -137,14 +141,14 @@ def _excess_log_mgf(params: Params, key: Array, *, printed: bool) -> Array:
     s = _slope(share, r, printed, jnp)
     w = jnp.asarray(NODES, share.dtype)
     centred = 2 * jnp.sin(r * w / 2) ** 2 + jnp.expm1(-(r**2) / 2)
-    step = math.log((NODES[1] - NODES[0]) / math.sqrt(2 * math.pi))
+    step = log((NODES[1] - NODES[0]) / sqrt(2 * pi))
     left = jax.nn.logsumexp(s * centred - w**2 / 2) + step
     return left / fourier.log_mgf(s=s, distance=r, as_printed=printed).value - 1
 
 
 def _at(params: Values, printed: bool) -> tuple[float, float]:
     """Return s and r as floats within the hypotheses."""
-    r = _separation_on_host(params, 1.0 if printed else math.inf)
+    r = _separation_on_host(params, 1.0 if printed else inf)
     return _slope(float(params["share"]), r, printed, math), r
 
 
@@ -155,7 +159,7 @@ def _recheck_log_mgf(params: Values, *, printed: bool) -> Form:
         raise ValueError(
             f"the hypotheses of {bound.source} do not hold at s = {s}, r = {r}"
         )
-    return inequality(cosines.log_mgf(s, r) / float(bound.value), 1.0, bound.source)
+    return inequality(log_mgf(s, r) / float(bound.value), 1.0, bound.source)
 
 
 def _enclosed_log_mgf(params: Values) -> Balls:

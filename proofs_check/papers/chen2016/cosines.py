@@ -4,13 +4,15 @@ Distances are in units of the lengthscale.
 """
 
 import itertools
-import math
 from collections.abc import Callable
+from math import acos, ceil, expm1, log, pi, sqrt
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
 from scipy import special, stats
 
 from jaxkern import features
@@ -24,7 +26,7 @@ RESOLUTION = 1e-11
 """Probabilities by quadrature have errors below this, which is added to them."""
 
 
-def pair_cdf(distance: float, t: int, x: Any) -> np.ndarray:
+def pair_cdf(distance: float, t: int, x: Any) -> ndarray:
     """Return P(Dhat^2 / D^2 <= x) for one pair of points and t >= 16 frequencies, to an absolute error of 1e-11.
 
     The ratio is the mean of t copies of Y = (1 - cos(r w)) / mu with mean 1. Its characteristic function is a power of
@@ -34,21 +36,21 @@ def pair_cdf(distance: float, t: int, x: Any) -> np.ndarray:
     x = np.atleast_1d(np.asarray(x, float))
     mu = mean(distance)
     # Where the law of Y is that of chi-square or of a cosine, |f(v)| is at most of the order of v^(-t/2).
-    most = 10 ** (30 / t) - 1 + 9 / math.sqrt(t * min(2.0, 0.5 / mu**2))
-    period = 20 * math.sqrt(2 / t) + 120 / t + 2 * float(np.max(np.abs(x - 1)))
-    step = 2 * math.pi / (t * period)
-    v = (np.arange(math.ceil(most / step)) + 0.5) * step
+    most = 10 ** (30 / t) - 1 + 9 / sqrt(t * min(2.0, 0.5 / mu**2))
+    period = 20 * sqrt(2 / t) + 120 / t + 2 * float(np.max(np.abs(x - 1)))
+    step = 2 * pi / (t * period)
+    v = (np.arange(ceil(most / step)) + 0.5) * step
     # Either of two steps is fine enough for exp(i v Y): by its local frequency, or by its Fourier series in w.
-    local = math.pi / (9 * most * distance**2 / (2 * mu))
-    series = 2 * math.pi / ((most / mu + 20) * distance + 20)
+    local = pi / (9 * most * distance**2 / (2 * mu))
+    series = 2 * pi / ((most / mu + 20) * distance + 20)
     fine = min(0.1, max(local, series))
-    w = (np.arange(math.ceil(9 / fine)) + 0.5) * fine
+    w = (np.arange(ceil(9 / fine)) + 0.5) * fine
     weights = np.exp(-(w**2) / 2)
     copies = versine(distance * w) / mu
     of_one = np.exp(1j * np.outer(v, copies)) @ (weights / weights.sum())
     waves = np.exp(-1j * t * np.outer(x, v))
     integral = np.imag(waves @ (of_one**t / v)) * step
-    return np.asarray(0.5 - integral / math.pi)
+    return np.asarray(0.5 - integral / pi)
 
 
 def log_outside(distance: float, t: int, low: float, high: float) -> float:
@@ -56,7 +58,7 @@ def log_outside(distance: float, t: int, low: float, high: float) -> float:
     below, above = pair_cdf(distance, t, [low, high])
     if low <= 0:
         below = 0.0
-    return math.log(max(below, 0.0) + max(1 - above, 0.0) + RESOLUTION)
+    return log(max(below, 0.0) + max(1 - above, 0.0) + RESOLUTION)
 
 
 def chi_square_outside(t: float, low: float, high: float) -> float:
@@ -67,10 +69,10 @@ def chi_square_outside(t: float, low: float, high: float) -> float:
 
 def mean(r: float) -> float:
     """Return E X for X = 1 - cos(r w), half of the squared kernel distance at r."""
-    return -math.expm1(-(r**2) / 2)
+    return -expm1(-(r**2) / 2)
 
 
-def versine(phase: Any) -> np.ndarray:
+def versine(phase: Any) -> ndarray:
     """Return 1 - cos(phase), without losing digits where the phase is small."""
     return np.asarray(2 * np.sin(phase / 2) ** 2)
 
@@ -79,7 +81,7 @@ def _same(kernel: Any) -> Any:
     return kernel
 
 
-def nodes() -> tuple[np.ndarray, np.ndarray]:
+def nodes() -> tuple[ndarray, ndarray]:
     """Return points and weights with sum p f(w) = E f(w) to rounding, for f(w) = cos(r w) and r <= 20."""
     w = np.linspace(-12, 12, 121)
     weights = np.exp(-(w**2) / 2)
@@ -87,9 +89,7 @@ def nodes() -> tuple[np.ndarray, np.ndarray]:
 
 
 @jax.jit
-def _along(
-    pair: jax.Array, key: jax.Array, scale: float
-) -> tuple[jax.Array, jax.Array]:
+def _along(pair: Array, key: Array, scale: float) -> tuple[Array, Array]:
     """Return frequencies (121, d) whose components along x - y are the nodes, and their weights.
 
     The components across x - y, which enter no kernel value, are random.
@@ -104,13 +104,13 @@ def _along(
 
 
 def paired_mean(
-    key: jax.Array,
+    key: Array,
     setting: Setting,
     *,
     scale: float = 1.0,
     drawn: OfKernel = _same,
     normalised: bool = True,
-) -> np.ndarray:
+) -> ndarray:
     """Return the difference of E <f(x), f(y)> for one pair (cosine, sine) and K(x, y), by the library's map.
 
     The map is that of the kernel drawn(K); without `normalised` its factor 1/sqrt(t) is taken off.
@@ -126,13 +126,13 @@ def paired_mean(
 
 
 def shifted_mean(
-    key: jax.Array,
+    key: Array,
     setting: Setting,
     *,
     factor: float = 1.0,
     shifted: bool = True,
     drawn: OfKernel = _same,
-) -> np.ndarray:
+) -> ndarray:
     """Return the difference of E <phi(x), phi(y)> for shifted features times `factor` and K(x, y).
 
     Four equally spaced shifts have the mean over all shifts exactly. The map is that of the kernel drawn(K).
@@ -140,7 +140,7 @@ def shifted_mean(
     kernel = setting.data["kernel"]
     pair = setting.data["pair"]
     w, weights = _along(pair, key, 1.0)
-    shifts = np.tile(np.arange(4) * math.pi / 2 * shifted, len(w))
+    shifts = np.tile(np.arange(4) * pi / 2 * shifted, len(w))
     frequencies = real(np.repeat(w, 4, axis=0))
     phi = features.ShiftedFourier(drawn(kernel), frequencies, real(shifts))
     x, y = factor * np.asarray(phi(pair))
@@ -148,9 +148,7 @@ def shifted_mean(
     return np.abs(np.asarray(weights) @ products - np.asarray(kernel(*pair)))[None]
 
 
-def variances(
-    key: jax.Array, setting: Setting, *, distance: bool
-) -> tuple[float, float]:
+def variances(key: Array, setting: Setting, *, distance: bool) -> tuple[float, float]:
     """Return m times the variance for paired and for shifted features of one pair, m the number of features.
 
     Of the inner product, or of the squared distance. Both are exact: quadrature nodes for the frequencies, and eight
@@ -162,17 +160,17 @@ def variances(
     count = w.shape[0]
     weights = np.asarray(chances, float)
     Z = np.asarray(features.PairedFourier(kernel, w)(pair), float)
-    x, y = Z.reshape(2, 2, count) * math.sqrt(count)
+    x, y = Z.reshape(2, 2, count) * sqrt(count)
     paired = np.sum((x - y) ** 2 if distance else x * y, axis=0)
-    shifts = np.tile(np.arange(8) * math.pi / 4, count)
+    shifts = np.tile(np.arange(8) * pi / 4, count)
     phi = features.ShiftedFourier(kernel, real(np.repeat(w, 8, axis=0)), real(shifts))
-    x, y = np.asarray(phi(pair), float) * math.sqrt(8 * count)
+    x, y = np.asarray(phi(pair), float) * sqrt(8 * count)
     shifted = (x - y) ** 2 if distance else x * y
     eighths = np.repeat(weights / 8, 8)
     return 2 * _variance(paired, weights), _variance(shifted, eighths)
 
 
-def _variance(values: np.ndarray, weights: np.ndarray) -> float:
+def _variance(values: ndarray, weights: ndarray) -> float:
     return float(weights @ (values - weights @ values) ** 2)
 
 
@@ -181,7 +179,7 @@ def log_mgf(s: float, r: float) -> float:
     step = min(0.02, 0.1 / r)
     w = np.arange(-40, 40, step)
     total = float(special.logsumexp(s * (versine(r * w) - mean(r)) - w**2 / 2))
-    return total + math.log(step) - math.log(2 * math.pi) / 2
+    return total + log(step) - log(2 * pi) / 2
 
 
 def stop_loss(c: float, r: float) -> float:
@@ -189,20 +187,20 @@ def stop_loss(c: float, r: float) -> float:
     mu = mean(r)
     if c * mu >= 2:
         return 0.0
-    kink = math.acos(1 - c * mu)
+    kink = acos(1 - c * mu)
     abscissas, weights = np.polynomial.legendre.leggauss(60)
     total = 0.0
     for k in itertools.count():  # cos(r w) < 1 - c mu between these two
-        left = (2 * math.pi * k + kink) / r
-        right = min((2 * math.pi * (k + 1) - kink) / r, 14.0)
+        left = (2 * pi * k + kink) / r
+        right = min((2 * pi * (k + 1) - kink) / r, 14.0)
         if left > 12:
             return total
-        edges = np.linspace(left, right, 1 + math.ceil(right - left))
+        edges = np.linspace(left, right, 1 + ceil(right - left))
         for a, b in itertools.pairwise(edges):
             w = (a + b) / 2 + (b - a) / 2 * abscissas
             excess = versine(r * w) / mu - c
             integral = float(weights @ (excess * np.exp(-(w**2) / 2)))
-            total += (b - a) * integral / math.sqrt(2 * math.pi)
+            total += (b - a) * integral / sqrt(2 * pi)
     raise AssertionError
 
 

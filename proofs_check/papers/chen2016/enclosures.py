@@ -150,39 +150,31 @@ def _limit(value: Ball, num_frequencies: Ball) -> Ball:
     return _outside(num_frequencies, (1 - value) ** 2, (1 + value) ** 2)
 
 
-def _signs(value: Ball, num_frequencies: Ball) -> Ball:
-    """P(|Khat - K| > value) where each cosine is 1 or -1 with equal chances."""
-    heads = (num_frequencies * (1 + value) / 2 - ball("1e-6")).ceil().unique_fmpz()
-    return 2 * binomial_tail(int(heads), int(float(num_frequencies)), 0.5)
+def _additive(value: Ball, num_frequencies: Ball, distance: Any = None) -> Ball:
+    """P(|Khat - K| > value) of a Gaussian pair, or, without a distance, of signs."""
+    t = num_frequencies
+    if distance is not None:
+        return _value(value, distance, t)
+    heads = (t * (1 + value) / 2 - ball("1e-6")).ceil().unique_fmpz()
+    return 2 * binomial_tail(int(heads), int(float(t)), 0.5)
 
 
-def _claimed(formula: Callable[..., Any], **numbers: Ball) -> Ball:
-    """Return the failure probability that a bound claims."""
-    return bound(formula, **numbers).log_failure.exp()
-
-
-def _additive(
-    formula: Callable[..., Any], eps: Ball, num_frequencies: Ball, distance: Any = None
+def _claimed(
+    tail: Callable[..., Ball],
+    formula: Callable[..., Any],
+    eps: Ball,
+    num_frequencies: Ball,
+    **numbers: Ball,
 ) -> Sides:
-    """P(|Khat - K| > eps) of a Gaussian pair, or of signs without a distance, and what a bound claims."""
-    claimed = _claimed(formula, eps=eps, num_frequencies=num_frequencies)
-    if distance is None:
-        return _signs(eps, num_frequencies), claimed
-    return _value(eps, distance, num_frequencies), claimed
+    """Return a tail and the failure probability that a bound claims, at any distance."""
+    right = bound(formula, eps=eps, num_frequencies=num_frequencies)
+    left = tail(eps, num_frequencies=num_frequencies, **numbers)
+    return left, right.log_failure.exp()
 
 
-def _vanishing(formula: Callable[..., Any], eps: Ball, num_frequencies: Ball) -> Sides:
-    claimed = _claimed(formula, eps=eps, num_frequencies=num_frequencies)
-    return _limit(eps, num_frequencies), claimed
-
-
-def _value_given(eps: Ball, num_frequencies: Ball, distance: Ball) -> Sides:
-    """The bound is a quadrature in floats: the right side is what the check claims."""
-    return _value(eps, distance, num_frequencies), None
-
-
-def _relative_given(eps: Ball, num_frequencies: Ball, distance: Ball) -> Sides:
-    return _relative(eps, distance, num_frequencies), None
+def _claimed_in_floats(tail: Callable[..., Ball], eps: Ball, **numbers: Ball) -> Sides:
+    """Return a tail alone: the bound is a quadrature in floats, so that the right side is what the check claims."""
+    return tail(eps, **numbers), None
 
 
 def _massart(t: Ball, x: Ball) -> Sides:
@@ -239,8 +231,8 @@ def _energies_as_printed(d: Ball, t: Ball, n: Ball, delta: Ball) -> Sides:
 # Exact probabilities, at all settings of the check.
 of_pair = partial(everywhere, above=True)
 VALUES: dict[str, Any] = {
-    "printed": partial(_additive, section2.PRINTED_VALUE),
-    "corrected": partial(_additive, fourier.kernel_value),
+    "printed": partial(_claimed, _additive, section2.PRINTED_VALUE),
+    "corrected": partial(_claimed, _additive, fourier.kernel_value),
 }
 cor2_2_printed, cor2_2 = of_pair("chen2016:cor2.2", **VALUES)
 cor2_2_rare_printed, cor2_2_rare = of_pair("chen2016:cor2.2-rare", **VALUES)
@@ -264,8 +256,8 @@ lem4_2_printed, lem4_2 = of_pair(
 )
 lem4_2_rare_printed, lem4_2_rare = everywhere(
     "chen2016:lem4.2-rare",
-    printed=partial(_vanishing, section4.PRINTED_LIMIT),
-    corrected=partial(_vanishing, section4.LIMITS[0]),
+    printed=partial(_claimed, _limit, section4.PRINTED_LIMIT),
+    corrected=partial(_claimed, _limit, section4.LIMITS[0]),
 )
 lem4_2_proof_printed, lem4_2_proof = everywhere(
     "chen2016:lem4.2-proof", printed=_two_exponents, corrected=_near_squares
@@ -273,10 +265,15 @@ lem4_2_proof_printed, lem4_2_proof = everywhere(
 pair = of_pair("jaxkern:relative-distances-pair", corrected=_relative)
 pair_rare = everywhere(
     "jaxkern:relative-distances-rare",
-    corrected=partial(_vanishing, section4_ours.VANISHING[0]),
+    corrected=partial(_claimed, _limit, section4_ours.VANISHING[0]),
 )
-given_pair = of_pair("jaxkern:relative-distances-given-pair", corrected=_relative_given)
-values_given = of_pair("jaxkern:kernel-values-given", corrected=_value_given)
+given_pair = of_pair(
+    "jaxkern:relative-distances-given-pair",
+    corrected=partial(_claimed_in_floats, _relative),
+)
+values_given = of_pair(
+    "jaxkern:kernel-values-given", corrected=partial(_claimed_in_floats, _value)
+)
 cor5_1_proof_printed, cor5_1_proof = everywhere(
     "chen2016:cor5.1-proof", printed=_energies_as_printed, corrected=_energies
 )

@@ -1,20 +1,19 @@
 """chen2016, other kernels (ours): Theorems M and N of `docs/theory/chen2016.md`."""
 
-import math
+from math import exp, expm1, sqrt
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from scipy import stats
 
 from jaxkern import features, kernels, plan
 from jaxkern.bounds import Bound
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Inequality, Setting, Tail
-from proofs_check.papers.chen2016 import setup
 from proofs_check.papers.chen2016.cosines import versine
-from proofs_check.papers.chen2016.setup import Sides, check, wrong
+from proofs_check.papers.chen2016.setup import Sides, all_at_most_one, check, wrong
 from proofs_check.papers.shared import at_most_one, real
 
 LEVELS = (0.1, 0.5, 1.0, 2.0, 5.0, 20.0)
@@ -25,7 +24,7 @@ MIXTURES = {
 }
 
 
-def _frequencies(key: jax.Array, kernel: Any, size: int) -> jax.Array:
+def _frequencies(key: Array, kernel: Any, size: int) -> Array:
     """Return frequencies of the library's map along a line, whose kernel has the lengthscale 1."""
     dtype = jnp.result_type(float)
     phi = features.paired_fourier(key, kernel, 1, num_frequencies=size, dtype=dtype)
@@ -35,20 +34,20 @@ def _frequencies(key: jax.Array, kernel: Any, size: int) -> jax.Array:
 def _gap(kernel: Any, r: float) -> float:
     """Return 1 - K at a distance r, by the series of the incomplete gamma functions behind these kernels."""
     if isinstance(kernel, kernels.Exponential | kernels.Laplacian):
-        return -math.expm1(-r)
+        return -expm1(-r)
     is_rough = isinstance(kernel, kernels.Matern32)
-    a = r * math.sqrt(3.0 if is_rough else 5.0)
+    a = r * sqrt(3.0 if is_rough else 5.0)
     gap = float(stats.gamma.cdf(a, 2))  # 1 - (1 + a) exp(-a)
-    return gap if is_rough else gap - a**2 / 3 * math.exp(-a)
+    return gap if is_rough else gap - a**2 / 3 * exp(-a)
 
 
-def _least_ratio(key: jax.Array, data: Any, size: int) -> Sides:
+def _least_ratio(key: Array, data: Any, size: int) -> Sides:
     """Return Dhat / D over 0.01 where r times the mean of w^2 is below 2e-4: Dhat^2 is below 2e-4 r."""
     kernel = data["kernel"]
     w = np.asarray(_frequencies(key, kernel, size), float)
     r = 1.9e-4 / float(np.mean(w**2))
     squared = float(np.mean(versine(r * w))) / _gap(kernel, r)
-    return [at_most_one(math.sqrt(squared) / 0.01, "jaxkern, Theorem N of chen2016")]
+    return [at_most_one(sqrt(squared) / 0.01, "jaxkern, Theorem N of chen2016")]
 
 
 def _at_kernel(kernel: Any) -> Setting:
@@ -81,7 +80,7 @@ def _below_limit(data: Any, r: float, scaled: bool = True) -> Sides:
     for slope in (1, 20):
         above = weights @ np.exp(-slope * Y)
         ratios.append(above / (weights @ np.exp(-slope * limit)))
-    return setup.all_at_most_one(ratios, "jaxkern, Theorem M of chen2016")
+    return all_at_most_one(ratios, "jaxkern, Theorem M of chen2016")
 
 
 def mixture_convex_order() -> Check:
@@ -103,9 +102,7 @@ def mixture_convex_order() -> Check:
     )
 
 
-def _largest_error(
-    key: jax.Array, population: Any, numbers: Any, *, size: int
-) -> jax.Array:
+def _largest_error(key: Array, population: Any, numbers: Any, *, size: int) -> Array:
     """max |Dhat / D - 1| over distances on a line."""
     w = _frequencies(key, population["kernel"], size)
     squared = jnp.mean(2 * jnp.sin(population["radii"][:, None] * w / 2) ** 2, axis=1)

@@ -1,33 +1,48 @@
 """chen2016, Section 1: the kernel distance, its exact embedding, projections of it, and what is counted."""
 
-import math
 from functools import partial
+from math import prod
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
 
-from jaxkern import features, kernels
+from jaxkern import features
 from jaxkern.bounds import fourier
 from jaxkern.gram import gram
 from jaxkern.linalg import eigh
 from proofs_check import controls
 from proofs_check.claim import Check, Identity, Inequality, Setting
 from proofs_check.papers import flops
-from proofs_check.papers.chen2016 import setup, trials
-from proofs_check.papers.chen2016.setup import Sides, all_distances, check, cloud, wrong
+from proofs_check.papers.chen2016.setup import (
+    DELTA,
+    Sides,
+    all_at_most_one,
+    all_distances,
+    check,
+    cloud,
+    differences_of,
+    fewest,
+    sized,
+    tail,
+    wrong,
+)
+from proofs_check.papers.chen2016.trials import GAUSSIAN, projection_error
 from proofs_check.papers.shared import Grids, as_residual, real
 
 
-def _triangles(data: np.ndarray, power: int = 1) -> Sides:
+def _triangles(data: ndarray, power: int = 1) -> Sides:
     X = real(data)
     D = all_distances(X) ** power
     points = np.arange(len(X))
     i, j, k = (a.ravel() for a in np.meshgrid(points, points, points, indexing="ij"))
     distinct = (i < k) & (j != i) & (j != k)
     ratios = D[i, k][distinct] / (D[i, j] + D[j, k])[distinct]
-    return setup.all_at_most_one(ratios, "triangle inequality")
+    return all_at_most_one(ratios, "triangle inequality")
 
 
 def sec1_metric() -> Check:
@@ -41,21 +56,22 @@ def sec1_metric() -> Check:
 
 
 @jax.jit
-def _factor(X: jax.Array) -> jax.Array:
+def _factor(X: Array) -> Array:
     """Return F with F F' = K: the exact embedding of n points into n dimensions."""
-    values, vectors = eigh(gram(kernels.Gaussian(1.0), X))
+    values, vectors = eigh(gram(GAUSSIAN, X))
     return vectors * jnp.sqrt(jnp.maximum(values, 0))[None]
 
 
-def _embedded_distances(data: np.ndarray, dropped: int = 0) -> np.ndarray:
+def _embedded_distances(data: ndarray, dropped: int = 0) -> ndarray:
     X = real(data)
-    F = np.asarray(_factor(X), float)[:, : len(X) - dropped]
-    images = np.linalg.norm(setup.differences_of(F), axis=1)
-    return as_residual(images / all_distances(X)[np.triu_indices(len(X), 1)] - 1)
+    n = len(X)
+    F = np.asarray(_factor(X), float)[:, : n - dropped]
+    images = norm(differences_of(F), axis=1)
+    return as_residual(images / all_distances(X)[np.triu_indices(n, 1)] - 1)
 
 
 def sec1_embedding() -> Check:
-    settings = tuple(Setting(f"{n} points", cloud(n)) for n in (3, 8))
+    settings = [Setting(f"{n} points", cloud(n)) for n in (3, 8)]
     less = wrong("one dimension less", "n for n - 1", dropped=1)
     return check(Identity, settings, less, printed=_embedded_distances)
 
@@ -69,14 +85,13 @@ def sec1_jl() -> Check:
     bound = fourier.relative_distances
     settings = []
     for eps in (0.2, 0.4):
-        m = setup.fewest(partial(bound, eps=eps, num_points=n), setup.DELTA)
-        numbers = {"eps": eps, "num_frequencies": float(m), "num_points": float(n)}
-        settings.append(Setting(f"eps={eps:g}, m={m}", data, numbers, {"rows": m}))
+        m = fewest(bound, DELTA, eps=eps, num_points=n)
+        settings.append(sized(f"eps={eps:g}, m={m}", data, m, eps=eps, num_points=n))
     name = "half of the dimensions"
     half = controls.changed(settings[:1], name, shapes={"part": 2})
     return check(
-        setup.tail(trials.projection_error),
-        tuple(settings),
+        tail(projection_error),
+        settings,
         wrong(name, "wrong factor", at=half),
         corrected=bound,
         share=0.77,
@@ -84,17 +99,17 @@ def sec1_jl() -> Check:
 
 
 def _lift(X: Any, w: Any) -> Any:
-    return features.PairedFourier(kernels.Gaussian(1.0), w)(X)
+    return features.PairedFourier(GAUSSIAN, w)(X)
 
 
-def _costs(n: int, d: int, t: int, per_frequency: int = 1) -> np.ndarray:
+def _costs(n: int, d: int, t: int, per_frequency: int = 1) -> ndarray:
     """Return the errors of the counts: of products and numbers of the features, and of products of a Gram matrix."""
     dtype = jnp.result_type(float)
     X = jax.ShapeDtypeStruct((n, d), dtype)
     w = jax.ShapeDtypeStruct((t, d), dtype)
     products = flops.multiply_adds(_lift, X, w)
-    of_gram = flops.multiply_adds(partial(gram, kernels.Gaussian(1.0)), X)
-    numbers = math.prod(jax.eval_shape(_lift, X, w).shape)
+    of_gram = flops.multiply_adds(partial(gram, GAUSSIAN), X)
+    numbers = prod(jax.eval_shape(_lift, X, w).shape)
     claimed = np.array([n * d * t * per_frequency, 2 * n * t, n**2 * d])
     return np.array([products, numbers, of_gram]) / claimed - 1
 

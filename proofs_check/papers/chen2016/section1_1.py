@@ -3,102 +3,114 @@
 Constants that the section leaves in O(.) are proved in `docs/theory/chen2016.md`.
 """
 
-import math
 from functools import partial
+from math import ceil, log, sqrt
 
-import jax
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
+from numpy.random import default_rng
 
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,
     Check,
-    Control,
-    Form,
     Identity,
     Inequality,
     Setting,
-    Tail,
 )
-from proofs_check.papers.chen2016 import cosines, setup, trials
+from proofs_check.papers.chen2016 import cosines
+from proofs_check.papers.chen2016.cosines import shifted_mean
 from proofs_check.papers.chen2016.setup import (
     DELTA,
     Inputs,
     PointSet,
     Sides,
+    ball,
     check,
+    fewest,
+    sized,
+    tail,
     wrong,
 )
+from proofs_check.papers.chen2016.trials import kernel_error, kernel_error_over_ball
 from proofs_check.papers.shared import as_residual, at_most_one, bound_of
 
 EPS = 0.3
 
 
 def sec1_1(inputs: Inputs) -> Check:
-    mean = cosines.shifted_mean
+    mean = shifted_mean
     gamma = controls.gamma_for_lengthscale
     return check(
         Identity,
         inputs.pairs,
         wrong("no random shift", "wrong law", shifted=False),
         wrong("gamma for the lengthscale", "swapped constants", drawn=gamma),
-        printed=partial(mean, factor=1 / math.sqrt(2)),
+        printed=partial(mean, factor=1 / sqrt(2)),
         corrected=mean,
     )
 
 
 def _points_shape(*, num_points: float, delta: float, num_frequencies: float) -> Bound:
-    value = math.sqrt(math.log(num_points / delta) / num_frequencies)
+    value = sqrt(log(num_points / delta) / num_frequencies)
     return Bound(value, 1 - delta, True, "chen2016, Section 1.1")
 
 
 def _at_points(points: PointSet, delta: float) -> Setting:
     name, n, arrays = points
-    t = math.ceil(2 / EPS**2 * math.log(n * (n - 1) / delta) + 1e-9)
-    numbers = {"eps": EPS, "num_frequencies": float(t)}
-    numbers |= {"num_points": float(n), "delta": delta}
-    return Setting(f"{name}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t})
+    t = ceil(2 / EPS**2 * log(n * (n - 1) / delta) + 1e-9)
+    label = f"{name}, delta={delta:g}, t={t}"
+    return sized(label, arrays, t, eps=EPS, num_points=n, delta=delta)
 
 
 def sec1_1_points(inputs: Inputs) -> Check:
-    shape = bound_of(_points_shape)
-    tail = Tail(trials.kernel_error, bound_of(fourier.kernel_values))
     # Not the points that shrink, whose kernel values are all 1.
     sets = inputs.point_sets[-2:]
-    settings = tuple(_at_points(X, delta) for X in sets for delta in inputs.deltas)
+    settings = [_at_points(X, delta) for X in sets for delta in inputs.deltas]
     # Not on a table, whose rows may be so close that no number of frequencies is too small.
-    ours = [_at_points(Inputs().point_sets[-1], delta) for delta in inputs.deltas]
+    last = _at_points(Inputs().point_sets[-1], inputs.deltas[-1])
     name = "a sixteenth of the frequencies"
-    few = controls.changed(ours[-1:], name, shapes={"part": 16})
-    return Check(
-        printed=Form(Calibrated(trials.kernel_error, shape, 1.0, 2.0), settings),
-        corrected=Form(tail, settings),
-        controls=(Control(name, tail, few, "wrong factor"),),
+    few = controls.changed([last], name, shapes={"part": 16})
+    shape = bound_of(_points_shape)
+    return check(
+        tail(kernel_error),
+        settings,
+        wrong(name, "wrong factor", at=few),
+        printed=Calibrated(kernel_error, shape, 1.0, 2.0),
+        corrected=fourier.kernel_values,
     )
 
 
-def _differences(dim: int, diameter: float) -> dict[str, jax.Array]:
+def _differences(dim: int, diameter: float) -> dict[str, Array]:
     """Return directions over a half sphere (the axes and 200 more, but for a line) and 32 radii up to the diameter."""
     directions = np.eye(dim)
     if dim > 1:
-        more = np.random.default_rng(4).standard_normal((200, dim))
+        more = default_rng(4).standard_normal((200, dim))
         directions = np.concatenate([directions, more])
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    return setup.ball(directions, diameter * np.linspace(1 / 32, 1, 32))
+    directions /= norm(directions, axis=1, keepdims=True)
+    return ball(directions, diameter * np.linspace(1 / 32, 1, 32))
 
 
 def _over_ball(dim: int, diameter: float, delta: float, t: int) -> Setting:
-    numbers = {"dim": float(dim), "diameter": diameter, "eps": EPS}
-    numbers |= {"num_frequencies": float(t), "tau": math.log(2 / delta), "delta": delta}
-    name = f"d={dim}, M={diameter:g}, eps={EPS:g}, delta={delta:g}, t={t}"
-    return Setting(name, _differences(dim, diameter), numbers, {"rows": t})
+    return sized(
+        f"d={dim}, M={diameter:g}, eps={EPS:g}, delta={delta:g}, t={t}",
+        _differences(dim, diameter),
+        t,
+        dim=dim,
+        diameter=diameter,
+        eps=EPS,
+        tau=log(2 / delta),
+        delta=delta,
+    )
 
 
 def _ball_shape(
     *, dim: float, diameter: float, delta: float, num_frequencies: float
 ) -> Bound:
-    value = math.sqrt(dim * math.log(diameter / delta) / num_frequencies)
+    value = sqrt(dim * log(diameter / delta) / num_frequencies)
     return Bound(value, 1 - delta, diameter >= 1, "chen2016, Section 1.1, shape")
 
 
@@ -107,37 +119,32 @@ def _of_one_pair(*, eps: float, delta: float) -> Bound:
 
 
 def sec1_1_ball(inputs: Inputs) -> Check:
-    trial = trials.kernel_error_over_ball
     asked = []
     for diameter in (1.0, 5.0):
         asked += [_over_ball(1, diameter, delta, 100) for delta in inputs.deltas]
     corrected = []
     for dim, diameter in ((1, 5.0), (2, 3.0)):
         for delta in inputs.deltas:
-            bound = partial(
-                fourier.ball_additive,
-                eps=EPS,
-                dim=dim,
-                diameter=diameter,
-                tau=math.log(2 / delta),
-            )
-            t = setup.fewest(bound, delta)
+            bound = partial(fourier.ball_additive, dim=dim, diameter=diameter)
+            t = fewest(bound, delta, eps=EPS, tau=log(2 / delta))
             corrected.append(_over_ball(dim, diameter, delta, t))
-    single = math.ceil(2 / EPS**2 * math.log(2 / DELTA))
+    single = ceil(2 / EPS**2 * log(2 / DELTA))
     wide = (_over_ball(20, 6.0, DELTA, single),)
-    one_pair = Tail(trial, bound_of(_of_one_pair))
-    tail = Tail(trial, bound_of(fourier.ball_additive))
-    calibrated = Calibrated(trial, bound_of(_ball_shape), 1.0, 17.0)
+    trial = kernel_error_over_ball
+    shape = Calibrated(trial, bound_of(_ball_shape), 1.0, 17.0)
     name = "the frequencies of a single pair, in 20 dimensions"
-    return Check(
-        printed=Form(calibrated, tuple(asked)),
-        corrected=Form(tail, tuple(corrected)),
-        controls=(Control(name, one_pair, wide, "term left out"),),
+    return check(
+        tail(trial),
+        corrected,
+        wrong(name, "term left out", of=_of_one_pair, at=wide),
+        printed=shape,
+        printed_at=asked,
+        corrected=fourier.ball_additive,
     )
 
 
 def _paired_over_shifted(
-    key: jax.Array, setting: Setting, *, distance: bool = False
+    key: Array, setting: Setting, *, distance: bool = False
 ) -> Sides:
     paired, shifted = cosines.variances(key, setting, distance=distance)
     return [at_most_one(paired / shifted, "the variance of the map with a tilde")]
@@ -145,15 +152,15 @@ def _paired_over_shifted(
 
 def sec1_1_variance(inputs: Inputs) -> Check:
     # A table may have no close rows.
-    close = tuple(s for s in inputs.pairs if s.numbers["K"] > 0.5) or Inputs().pairs[:2]
+    close = [s for s in inputs.pairs if s.numbers["K"] > 0.5] or Inputs().pairs[:2]
     name = "the squared distances of close points"
     of_distances = wrong(name, "wrong operator", at=close, distance=True)
     return check(Inequality, inputs.pairs, of_distances, printed=_paired_over_shifted)
 
 
 def _closed_variances(
-    key: jax.Array, setting: Setting, K: float, *, swapped: bool = False
-) -> np.ndarray:
+    key: Array, setting: Setting, K: float, *, swapped: bool = False
+) -> ndarray:
     """Return the errors of the closed forms of both variances of Dhat^2 / D^2."""
     variances = np.array(cosines.variances(key, setting, distance=True))
     closed = np.array([(1 + K) ** 2, 0.5 + 0.75 * (1 + K) ** 2])

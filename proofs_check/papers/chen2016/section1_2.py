@@ -1,27 +1,41 @@
 """chen2016, Section 1.2: what unit vectors give, the error of a Gram matrix, and the distance to an object."""
 
-import math
 from functools import partial
+from math import log, pi
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import eigvalsh
+from numpy.random import default_rng
 
-from jaxkern import features, kernels
+from jaxkern import features
 from jaxkern.bounds import fourier
-from jaxkern.gram import gram
 from jaxkern.linalg import HIGHEST
-from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
-from proofs_check.papers.chen2016 import setup, trials
-from proofs_check.papers.chen2016.setup import Sides, check, wrong
+from proofs_check.claim import Check, Identity, Inequality, Setting, Tail
+from proofs_check.controls import one_draw
+from proofs_check.papers.chen2016.setup import (
+    Inputs,
+    Sides,
+    all_at_most_one,
+    all_distances,
+    check,
+    cloud,
+    fewest,
+    gram_of,
+    pairs_by_difference,
+    sized,
+    wrong,
+)
+from proofs_check.papers.chen2016.trials import features_on_host, minimum_error
 from proofs_check.papers.shared import as_residual, bound_of, real
 
 
 def _relations(
-    key: jax.Array, data: Any, K: float, rows: int, *, shifted: bool = False
-) -> np.ndarray:
+    key: Array, data: Any, K: float, rows: int, *, shifted: bool = False
+) -> ndarray:
     """Return the errors of the lengths, of the error of K by that of D^2, and of D^2 by the inner product."""
     pair = data["pair"]
     draw = features.shifted_fourier if shifted else features.paired_fourier
@@ -36,53 +50,47 @@ def _relations(
     return as_residual([*lengths, errors, squared - (2 - 2 * inner)])
 
 
-def sec1_2_unit(inputs: setup.Inputs) -> Check:
+def sec1_2_unit(inputs: Inputs) -> Check:
     shifted = wrong("shifted features", "wrong operator", shifted=True)
     return check(Identity, inputs.pairs, shifted, printed=_relations)
 
 
-def _gram_errors(key: jax.Array, data: np.ndarray, share: float = 1.0) -> Sides:
+def _gram_errors(key: Array, data: ndarray, share: float = 1.0) -> Sides:
     X = real(data)
-    kernel = kernels.Gaussian(1.0)
-    phi = features.paired_fourier(
-        key, kernel, X.shape[1], num_frequencies=10, dtype=X.dtype
-    )
-    Z = np.asarray(phi(X), float)
-    E = np.asarray(gram(kernel, X), float) - Z @ Z.T
+    Z = features_on_host(key, X, 10)
+    E = gram_of(X) - Z @ Z.T
     images = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
-    right = share / 2 * np.sum(np.abs(setup.all_distances(X) ** 2 - images))
+    right = share / 2 * np.sum(np.abs(all_distances(X) ** 2 - images))
     columns = np.sum(np.abs(E), axis=0)
-    nuclear = np.sum(np.abs(np.linalg.eigvalsh(E)))
+    nuclear = np.sum(np.abs(eigvalsh(E)))
     norms = np.array([np.sum(np.abs(E)), np.max(columns), nuclear])
-    return setup.all_at_most_one(norms / right, "chen2016, Section 1.2")
+    return all_at_most_one(norms / right, "chen2016, Section 1.2")
 
 
 def sec1_2_gram() -> Check:
-    settings = (Setting("12 points", setup.cloud(12)),)
+    settings = (Setting("12 points", cloud(12)),)
     halved = wrong("a sum over unordered pairs", "wrong factor", share=0.5)
     return check(Inequality, settings, halved, printed=_gram_errors)
 
 
-def sec1_2_minimum(inputs: setup.Inputs) -> Check:
-    angles = np.arange(24) * 2 * math.pi / 24
+def sec1_2_minimum(inputs: Inputs) -> Check:
+    angles = np.arange(24) * 2 * pi / 24
     curve = 0.5 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    others = 0.45 * np.random.default_rng(2).uniform(-0.7, 0.7, (7, 2))
+    others = 0.45 * default_rng(2).uniform(-0.7, 0.7, (7, 2))
     training = np.concatenate([np.zeros((1, 2)), others])
-    population = setup.pairs_by_difference(training[:, None] - curve[None])
+    population = pairs_by_difference(training[:, None] - curve[None])
     unit_disc = partial(fourier.ball, dim=2, diameter=1.0)
     settings = []
     for delta in inputs.deltas:
-        tau = math.log(6 / delta)
-        t = setup.fewest(partial(unit_disc, eps=0.3, tau=tau), delta)
-        numbers = {"eps": 0.3, "num_frequencies": float(t), "tau": tau}
+        tau = log(6 / delta)
+        t = fewest(unit_disc, delta, eps=0.3, tau=tau)
         name = f"d=2, eps=0.3, delta={delta:g}, t={t}"
-        settings.append(Setting(name, population, numbers, {"rows": t}))
+        settings.append(sized(name, population, t, eps=0.3, tau=tau))
     # tau has a default in the formula, so that it is named here.
-    statement = Tail(trials.minimum_error, bound_of(unit_disc, tau="tau"))
-    repeated = controls.one_draw(settings[:1])
-    return Check(
-        corrected=Form(statement, tuple(settings)),
-        controls=(
-            Control("one frequency, repeated", statement, repeated, "reused key"),
-        ),
+    bound = bound_of(unit_disc, tau="tau")
+    return check(
+        partial(Tail, minimum_error),
+        settings,
+        wrong("one frequency, repeated", "reused key", at=one_draw(settings[:1])),
+        corrected=bound,
     )

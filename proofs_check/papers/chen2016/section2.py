@@ -7,11 +7,12 @@ correction.
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Sequence
 from functools import partial
+from math import ceil, exp, pi, sqrt
 
 import numpy as np
+from numpy import ndarray
 from scipy import stats
 
 from jaxkern.bounds import Bound, fourier
@@ -26,14 +27,24 @@ from proofs_check.claim import (
     Inequality,
     Setting,
 )
-from proofs_check.papers.chen2016 import cosines, setup, trials
+from proofs_check.papers.chen2016 import cosines, setup
+from proofs_check.papers.chen2016.cosines import log_outside, paired_mean
 from proofs_check.papers.chen2016.setup import (
+    Formula,
     Inputs,
     Sides,
+    all_at_most_one,
     check,
+    exceeds,
+    exceeds_all,
+    exceeds_in_floats,
+    pair_setting,
     pair_settings,
+    relative_tail,
+    squared_distance,
     wrong,
 )
+from proofs_check.papers.chen2016.trials import inner_product
 from proofs_check.papers.shared import LOG2, Exceeds, Grids
 
 
@@ -45,17 +56,17 @@ def lem2_1(inputs: Inputs) -> Check:
         wrong("frequencies one per cent longer", "wrong factor", scale=1.01),
         wrong("gamma for the lengthscale", "swapped constants", drawn=gamma),
         wrong("without 1/sqrt(t)", "missing normalisation", normalised=False),
-        printed=cosines.paired_mean,
+        printed=paired_mean,
     )
 
 
-def _slope_of_transform(r: float, power: int = 1) -> np.ndarray:
+def _slope_of_transform(r: float, power: int = 1) -> ndarray:
     """Return the errors of g' = -r g for the Fourier transform g of the normal density, and of its mass."""
     z = np.linspace(-14, 14, 2001)
     weights = np.exp(-(z**2) / 2) * (z[1] - z[0])
     g = weights @ np.cos(z * r)
     slope = -weights @ (z * np.sin(z * r))
-    mass = np.sum(weights) / math.sqrt(2 * math.pi)
+    mass = np.sum(weights) / sqrt(2 * pi)
     return np.array([slope / (-(r**power) * g) - 1, mass - 1])
 
 
@@ -71,7 +82,7 @@ def _cosine_variance(setting: Setting) -> float:
 
 def cor2_1(inputs: setup.Inputs) -> Check:
     statement = Expectation(
-        trials.inner_product,
+        inner_product,
         lambda s: s.numbers["K"],
         lambda s: 1 - s.numbers["K"],
         precision=0.02,
@@ -106,7 +117,7 @@ def cor2_1(inputs: setup.Inputs) -> Check:
 def _value_tail(value: float, distance: float, num_frequencies: float) -> float:
     """Return log P(|Khat - K| > value) for a Gaussian pair: K - Khat = mu (Dhat^2 / D^2 - 1)."""
     error = value / cosines.mean(distance)
-    return cosines.log_outside(distance, int(num_frequencies), 1 - error, 1 + error)
+    return log_outside(distance, int(num_frequencies), 1 - error, 1 + error)
 
 
 def _additive_tail(value: float, setting: Setting) -> float:
@@ -117,7 +128,7 @@ def _additive_tail(value: float, setting: Setting) -> float:
     t = setting.numbers["num_frequencies"]
     if "distance" in setting.numbers:
         return _value_tail(value, setting.numbers["distance"], t)
-    heads = math.ceil(t * (1 + value) / 2 - 1e-6)
+    heads = ceil(t * (1 + value) / 2 - 1e-6)
     return LOG2 + float(stats.binom.logsf(heads - 1, t, 0.5))
 
 
@@ -125,20 +136,18 @@ def _signs(*logs: float) -> tuple[Setting, ...]:
     """Return settings in which the cosines are signs, with the t at which Hoeffding's bound is e^-log."""
     settings = []
     for eps, log in itertools.product((0.01, 0.1), logs):
-        t = 2.0 * math.ceil((log + LOG2) / eps**2)
+        t = 2.0 * ceil((log + LOG2) / eps**2)
         name = f"signs, eps={eps:g}, delta=e^-{log:g}, t={t:g}"
         settings.append(Setting(name, numbers={"eps": eps, "num_frequencies": t}))
-    return tuple(settings)
+    return settings
 
 
-def _at_any_distance(
-    formula: setup.Formula, *, distance: float, **options: float
-) -> Bound:
+def _at_any_distance(formula: Formula, *, distance: float, **options: float) -> Bound:
     return formula(**options)
 
 
 def _gaussian(
-    formula: setup.Formula, distances: Sequence[float], deltas: Sequence[float]
+    formula: Formula, distances: Sequence[float], deltas: Sequence[float]
 ) -> tuple[Setting, ...]:
     bound = partial(_at_any_distance, formula)
     return pair_settings(bound, distances, (0.1, 0.3), deltas)
@@ -154,27 +163,25 @@ def cor2_2(inputs: Inputs) -> Check:
     settings = _gaussian(fourier.kernel_value, distances, inputs.deltas)
     few = _gaussian(fourier.kernel_value, (3.0,), inputs.deltas)
     near = _gaussian(PRINTED_VALUE, distances, inputs.deltas)
-    triple = [setup.times(3, formula) for formula in BOTH_VALUES]
     return check(
-        setup.exceeds_all(_additive_tail),
+        exceeds_all(_additive_tail),
         (*_signs(3.0), *settings),
-        wrong("half of the frequencies", "wrong factor", of=triple, at=few),
-        printed=[PRINTED_VALUE],
+        wrong("half of the frequencies", "wrong factor", at=few, times=3),
+        printed=(PRINTED_VALUE,),
         printed_at=near,
         corrected=BOTH_VALUES,
     )
 
 
 def cor2_2_rare(inputs: Inputs) -> Check:
-    rare = [math.exp(-log) for log in (10, 20)]
+    rare = [exp(-log) for log in (10, 20)]
     deep = _signs(600.0)
-    more = [setup.times(1.01, formula) for formula in BOTH_VALUES]
     name = "a hundredth more frequencies than there are"
     return check(
-        setup.exceeds_all(_additive_tail),
+        exceeds_all(_additive_tail),
         (*_signs(*inputs.logs), *deep),
-        wrong(name, "wrong factor", of=more, at=deep),
-        printed=[PRINTED_VALUE],
+        wrong(name, "wrong factor", at=deep, times=1.01),
+        printed=(PRINTED_VALUE,),
         printed_at=_gaussian(PRINTED_VALUE, (3.0,), rare),
         corrected=BOTH_VALUES,
     )
@@ -202,12 +209,17 @@ def kernel_values_given(inputs: Inputs) -> Check:
     deltas = (1e-2, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
     distances = inputs.distances((0.3, 1.0, 2.5), 0.02, 12.0)
     middle = pair_settings(_within_limits, (1.0,), (0.03, 0.1), deltas)
-    double = setup.times(2.0, _within_limits)
     nearer = partial(_within_limits, nearest=0.5, farthest=0.5)
     return check(
-        setup.exceeds_in_floats(_value_tail),
+        exceeds_in_floats(_value_tail),
         pair_settings(_within_limits, distances, (0.03, 0.1), deltas),
-        wrong("half of the frequencies", "wrong factor", of=double, at=middle),
+        wrong(
+            "half of the frequencies",
+            "wrong factor",
+            of=_within_limits,
+            at=middle,
+            times=2,
+        ),
         wrong("taken for half as far", "wrong factor", of=nearer, at=middle),
         corrected=partial(_within_limits, nearest=0.9, farthest=1.1),
     )
@@ -216,7 +228,7 @@ def kernel_values_given(inputs: Inputs) -> Check:
 def _inverse_tail(value: float, distance: float, num_frequencies: float) -> float:
     """Return log P(|D / Dhat - 1| > value) of a pair."""
     t = int(num_frequencies)
-    return cosines.log_outside(distance, t, (1 + value) ** -2, (1 - value) ** -2)
+    return log_outside(distance, t, (1 + value) ** -2, (1 - value) ** -2)
 
 
 def lem2_2(inputs: Inputs) -> Check:
@@ -228,30 +240,26 @@ def lem2_2(inputs: Inputs) -> Check:
     for s in pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,)):
         name = f"{s.name} over 24"
         t = int(s.numbers["num_frequencies"]) // 24
-        fewer.append(setup.pair_setting(name, 1.0, s.numbers["eps"], t))
-    of_24 = Exact(Exceeds(setup.relative_tail, setup.times(24, bound)))
-    return Check(
-        printed=Form(
-            Exact(Exceeds(_inverse_tail, printed)),
-            pair_settings(printed, distances, (0.09,), inputs.deltas),
-        ),
-        corrected=Form(
-            Exact(Exceeds(setup.relative_tail, bound)),
-            pair_settings(bound, distances, (0.1, 0.3), inputs.deltas),
-        ),
-        controls=(
-            Control("one of 24 frequencies", of_24, tuple(fewer), "wrong factor"),
-        ),
+        fewer.append(pair_setting(name, 1.0, s.numbers["eps"], t))
+    of_inverse = Exact(Exceeds(_inverse_tail, printed))
+    near = pair_settings(printed, distances, (0.09,), inputs.deltas)
+    return check(
+        exceeds(relative_tail),
+        pair_settings(bound, distances, (0.1, 0.3), inputs.deltas),
+        wrong("one of 24 frequencies", "wrong factor", at=fewer, times=24),
+        printed=of_inverse,
+        printed_at=near,
+        corrected=bound,
     )
 
 
 def _errors_of_inverse(eps: float, nearest: float = 1.0) -> Sides:
     """Return D / Dhat - 1 and 1 - D / Dhat over eps where K and Khat differ by eps / 4, the most allowed."""
-    squared = setup.squared_distance(np.linspace(nearest, 6, 100))
+    squared = squared_distance(np.linspace(nearest, 6, 100))
     signs = np.array([[1], [-1]])
     ratios = np.sqrt(squared / (squared + signs * eps / 2))
     errors = np.abs(ratios - 1).ravel()
-    return setup.all_at_most_one(errors / eps, "chen2016, Lemma 2.2")
+    return all_at_most_one(errors / eps, "chen2016, Lemma 2.2")
 
 
 def lem2_2_proof(grids: Grids) -> Check:

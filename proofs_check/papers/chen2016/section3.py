@@ -4,16 +4,19 @@
 """
 
 import itertools
-import math
 from functools import partial
+from math import ceil, exp, expm1, log, log1p, sqrt
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
 from scipy import stats
 
-from jaxkern import features, kernels
+from jaxkern import features
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import (
@@ -26,11 +29,33 @@ from proofs_check.claim import (
     Inequality,
     Rate,
     Setting,
-    Tail,
 )
 from proofs_check.papers import shared
-from proofs_check.papers.chen2016 import cosines, setup, trials
-from proofs_check.papers.chen2016.setup import Logs, Sides, check, exceeds, wrong
+from proofs_check.papers.chen2016 import cosines
+from proofs_check.papers.chen2016.cosines import chi_square_outside
+from proofs_check.papers.chen2016.setup import (
+    Formula,
+    Inputs,
+    Logs,
+    Sides,
+    above,
+    all_at_most_one,
+    below,
+    check,
+    distances_of,
+    exceeds,
+    mean_tail,
+    sized,
+    tail,
+    tiny,
+    wrong,
+)
+from proofs_check.papers.chen2016.trials import (
+    GAUSSIAN,
+    distance_to_the_limit,
+    frequencies_on_host,
+    largest_along,
+)
 from proofs_check.papers.shared import (
     LOG2,
     Grids,
@@ -44,14 +69,14 @@ from proofs_check.papers.shared import (
 
 def _expanded(*, printed: bool = False, share: float = 0.25) -> Sides:
     r = np.linspace(0.05, 1, 60)
-    squared = 2 - 2 * np.exp(r**2 / 2) if printed else setup.distances_of(r) ** 2
+    squared = 2 - 2 * np.exp(r**2 / 2) if printed else distances_of(r) ** 2
     source = "chen2016, before (2)"
     ratios = squared / r**2
     lower = [
         (1 - share * x**2, always(ratio, source))
         for x, ratio in zip(r, ratios, strict=True)
     ]
-    return lower + setup.all_at_most_one(ratios, source)
+    return lower + all_at_most_one(ratios, source)
 
 
 def sec3_taylor() -> Check:
@@ -65,7 +90,7 @@ def sec3_taylor() -> Check:
     )
 
 
-def _in_half_precision(r: np.ndarray) -> np.ndarray:
+def _in_half_precision(r: ndarray) -> ndarray:
     return np.sqrt(2 - 2 * controls.in_half(np.exp(-(r**2) / 2)))
 
 
@@ -73,15 +98,15 @@ LOWER = fourier.distance_lower
 
 
 def _between(
-    data: np.ndarray,
-    lower: setup.Formula = LOWER,
-    distances: Any = setup.distances_of,
+    data: ndarray,
+    lower: Formula = LOWER,
+    distances: Any = distances_of,
 ) -> Sides:
     """Return the sides of (2) at distances."""
     D = distances(data)
     pairs = zip(D, data, strict=True)
-    lowers = [setup.above(d, lower(distance=float(r))) for d, r in pairs]
-    return lowers + setup.all_at_most_one(D / data, "chen2016, (2), right")
+    lowers = [above(d, lower(distance=float(r))) for d, r in pairs]
+    return lowers + all_at_most_one(D / data, "chen2016, (2), right")
 
 
 def _constant(*, distance: float) -> Bound:
@@ -108,11 +133,11 @@ def _near_square(share: float = 1.0) -> Sides:
     errors = np.repeat(np.geomspace(1e-3, 0.99, 40), 10)
     r = 2 * np.sqrt(errors) * np.tile(np.linspace(0.1, 1 - 1e-9, 10), 40)
     sides = []
-    for d, eps, x in zip(setup.distances_of(r), errors, r, strict=True):
+    for d, eps, x in zip(distances_of(r), errors, r, strict=True):
         right = fourier.squared_distance_lower(eps=float(eps), distance=float(x))
         if share < 1:
             right = always((1 - share * eps) * x**2, "a share of eps")
-        sides.append(setup.above(d**2, right))
+        sides.append(above(d**2, right))
     return sides
 
 
@@ -123,19 +148,17 @@ def eq3() -> Check:
 
 
 def _expansion(
-    key: jax.Array, data: jax.Array, sign: float = -1.0, factor: float = 1.0
-) -> np.ndarray:
+    key: Array, data: Array, sign: float = -1.0, factor: float = 1.0
+) -> ndarray:
     """Return the error of the expanded ratio of a pair, whose exponent of K has the sign."""
-    phi = features.paired_fourier(
-        key, kernels.Gaussian(1.0), 2, num_frequencies=8, dtype=data.dtype
-    )
+    phi = features.paired_fourier(key, GAUSSIAN, 2, num_frequencies=8, dtype=data.dtype)
     x, y = phi(data)
     difference = data[0] - data[1]
     r = float(jnp.linalg.norm(difference))
     w = np.asarray(phi.frequencies, float) @ np.asarray(difference, float) / r
     cosine = float(np.mean(np.cos(w * r)))
     computed = float(jnp.sum((x - y) ** 2)) / (2 * cosines.mean(r))
-    expanded = (1 - cosine) / (-math.expm1(sign * r**2 / 2)) * factor
+    expanded = (1 - cosine) / (-expm1(sign * r**2 / 2)) * factor
     return as_residual([expanded / computed - 1])
 
 
@@ -146,7 +169,7 @@ def sec3_expansions() -> Check:
         settings.append(Setting(f"r={r:g}", real(pair)))
     return check(
         Identity,
-        tuple(settings),
+        settings,
         wrong("a factor 2", "wrong factor", factor=2.0),
         printed=partial(_expansion, sign=1.0),
         corrected=_expansion,
@@ -155,15 +178,15 @@ def sec3_expansions() -> Check:
 
 @jax.jit
 @jax.vmap
-def _feature_distances(w: jax.Array, r: jax.Array) -> jax.Array:
+def _feature_distances(w: Array, r: Array) -> Array:
     """Return |phi(r) - phi(0)| on a line for frequencies w (t,) and a distance r, by the library; over leading axes."""
     pair = jnp.stack([jnp.zeros_like(r), r])
-    x, y = features.PairedFourier(kernels.Gaussian(1.0), w[:, None])(pair[:, None])
+    x, y = features.PairedFourier(GAUSSIAN, w[:, None])(pair[:, None])
     return jnp.linalg.norm(x - y)
 
 
 def taylor_sides(
-    key: jax.Array, t: int, *, as_printed: bool = False, fourth: float = 1.0
+    key: Array, t: int, *, as_printed: bool = False, fourth: float = 1.0
 ) -> Sides:
     """Return the sides of (4): S2 - r^2 S4 / 12 <= Dhat^2 / D^2 <= S2 / (1 - r^2 / 4), Dhat by the library.
 
@@ -177,7 +200,7 @@ def taylor_sides(
         draws *= np.minimum(1, 0.999 / (r * largest))[:, None]
     W = real(draws)
     images = np.asarray(_feature_distances(W, real(r)), float)
-    ratios = images**2 / setup.distances_of(r) ** 2
+    ratios = images**2 / distances_of(r) ** 2
     sides = []
     for ratio, w, distance in zip(ratios, np.asarray(W, float), r, strict=True):
         second = float(np.mean(w**2))
@@ -189,7 +212,7 @@ def taylor_sides(
             fourth_moment=fourth * float(np.mean(w**4)),
             distance=distance,
         )
-        sides.append(setup.below(ratio, upper))
+        sides.append(below(ratio, upper))
         right = Bound(ratio / second, 1.0, lower.valid, lower.source)
         sides.append((lower.value / second, right))
     return sides
@@ -208,7 +231,7 @@ def eq4(grids: Grids) -> Check:
 def _limit_moment(setting: Setting) -> float:
     """Return what E |x| is at most, E x^2 of a mean x of independent (1 - cos(r w)) / mu - w^2 of mean 0."""
     r = setting.numbers["r"]
-    K = math.exp(-(r**2) / 2)
+    K = exp(-(r**2) / 2)
     second = 2 + (1 + K) ** 2 / 2 - 2 * r**2 * K / cosines.mean(r)
     return second / setting.shapes["rows"] / setting.shapes["maps"]
 
@@ -219,7 +242,7 @@ def _ratio_variance(setting: Setting) -> float:
 
 
 def lem3_1(grids: Grids) -> Check:
-    rate = partial(Rate, trials.distance_to_the_limit, "r", width=0.15)
+    rate = partial(Rate, distance_to_the_limit, "r", width=0.15)
     settings = grids["printed"]
     other = controls.changed(settings, "1 for the limit", shapes={"limit": 0})
     to_one = rate(exponent=2.0, moment=_ratio_variance)
@@ -233,16 +256,16 @@ def lem3_1(grids: Grids) -> Check:
     )
 
 
-def _sums_of_squares(key: jax.Array, dropped: int = 0) -> np.ndarray:
+def _sums_of_squares(key: Array, dropped: int = 0) -> ndarray:
     """Return the errors of eight sums against those of squares of components of the normal numbers of the key.
 
     One dropped square of a single sum is lost in float32 at one seed of eight.
     """
-    unit = np.arange(1.0, 6) / np.linalg.norm(np.arange(1.0, 6))
+    unit = np.arange(1.0, 6) / norm(np.arange(1.0, 6))
     dtype = jnp.result_type(float)
     errors = []
     for draw in jax.random.split(key, 8):
-        w = np.asarray(trials.frequencies(draw, 5, 20, dtype), float)
+        w = frequencies_on_host(draw, 5, 20)
         normals = np.asarray(shared.normals(draw, 20, 5, dtype), float)
         total = np.sum((normals[dropped:] @ unit) ** 2)
         errors.append(np.sum((w @ unit) ** 2) / total - 1)
@@ -260,51 +283,49 @@ PRINTED_SQUARES = partial(SQUARES, as_printed=True)
 ERRORS = (0.1, 0.5, 0.9)
 
 
-def lem3_2(inputs: setup.Inputs) -> Check:
-    logs = [-math.log(delta) for delta in inputs.deltas]
-    few = setup.tiny(SQUARES, ERRORS, logs[:1])
-    double = setup.times(2.0, SQUARES)
+def lem3_2(inputs: Inputs) -> Check:
+    logs = [-log(delta) for delta in inputs.deltas]
+    few = tiny(SQUARES, ERRORS, logs[:1])
     return check(
-        exceeds(setup.mean_tail),
-        setup.tiny(SQUARES, ERRORS, logs),
-        wrong("half of the frequencies", "wrong factor", of=double, at=few),
+        exceeds(mean_tail),
+        tiny(SQUARES, ERRORS, logs),
+        wrong("half of the frequencies", "wrong factor", at=few, times=2),
         printed=PRINTED_SQUARES,
-        printed_at=setup.tiny(PRINTED_SQUARES, ERRORS, logs),
+        printed_at=tiny(PRINTED_SQUARES, ERRORS, logs),
         corrected=SQUARES,
     )
 
 
-def lem3_2_rare(inputs: setup.Inputs) -> Check:
-    deep = setup.tiny(SQUARES, ERRORS, [600.0])
-    more = setup.times(1.01, SQUARES)
+def lem3_2_rare(inputs: Inputs) -> Check:
+    deep = tiny(SQUARES, ERRORS, [600.0])
     name = "a hundredth more frequencies than there are"
     return check(
-        exceeds(setup.mean_tail),
-        (*setup.tiny(SQUARES, ERRORS, inputs.logs), *deep),
-        wrong(name, "wrong factor", of=more, at=deep),
+        exceeds(mean_tail),
+        (*tiny(SQUARES, ERRORS, inputs.logs), *deep),
+        wrong(name, "wrong factor", at=deep, times=1.01),
         printed=PRINTED_SQUARES,
-        printed_at=setup.tiny(PRINTED_SQUARES, ERRORS, inputs.logs),
+        printed_at=tiny(PRINTED_SQUARES, ERRORS, inputs.logs),
         corrected=SQUARES,
     )
 
 
 def _two_roots(t: float, x: float, root: float = 2.0) -> Logs:
     """Return the log-probability of leaving [1 - 2 sqrt(x / t), 1 + 2 sqrt(x / t) + 2 x / t], and the claimed one."""
-    width = root * math.sqrt(x / t)
+    width = root * sqrt(x / t)
     low = max(1 - width, 0.0)
     high = 1 + width + 2 * x / t
-    return cosines.chi_square_outside(t, low, high), LOG2 - x
+    return chi_square_outside(t, low, high), LOG2 - x
 
 
 def lem3_2_proof(grids: Grids) -> Check:
-    smaller = wrong("sqrt(2) for 2", "wrong factor", root=math.sqrt(2) * 0.9)
+    smaller = wrong("sqrt(2) for 2", "wrong factor", root=sqrt(2) * 0.9)
     return check(Exact, grids["printed"], smaller, printed=_two_roots)
 
 
 def _segment_shape(*, tau: float, num_frequencies: float, distance: float) -> Bound:
-    value = math.sqrt(tau / num_frequencies)
+    value = sqrt(tau / num_frequencies)
     near = distance**2 <= 2 * value / tau**2
-    return Bound(value, 1 - 4 * math.exp(-tau), near, "chen2016, Lemma 3.3")
+    return Bound(value, 1 - 4 * exp(-tau), near, "chen2016, Lemma 3.3")
 
 
 def lem3_3() -> Check:
@@ -312,54 +333,51 @@ def lem3_3() -> Check:
     data = {"scales": real(np.geomspace(0.05, 1, 8))}
     settings = []
     for delta in (0.05, 0.0125):
-        tau = math.log(1 / delta)
-        t = math.ceil(12 * tau / eps**2)
-        r = 0.999 * math.sqrt(2 * math.sqrt(tau / t)) / tau
-        numbers = {"tau": tau, "num_frequencies": float(t), "distance": r}
+        tau = log(1 / delta)
+        t = ceil(12 * tau / eps**2)
+        r = 0.999 * sqrt(2 * sqrt(tau / t)) / tau
         name = f"eps={eps:g}, delta={delta:g}, t={t}, |Delta|={r:.3g}"
-        settings.append(Setting(name, data, numbers, {"rows": t}))
-    both = tuple(settings)
+        settings.append(sized(name, data, t, tau=tau, distance=r))
     name = "a sixteenth of the frequencies"
-    rows = both[1].shapes["rows"] // 16
-    few = controls.changed(both[1:], name, shapes={"rows": rows})
-    trial = trials.largest_along
-    tail = Tail(trial, bound_of(fourier.segment))
-    calibrated = Calibrated(trial, bound_of(_segment_shape), 2.0, math.sqrt(12))
-    return Check(
-        printed=Form(calibrated, both),
-        corrected=Form(tail, both),
-        controls=(Control(name, tail, few, "wrong factor"),),
+    few = controls.changed(settings[1:], name, shapes={"rows": t // 16})
+    shape = Calibrated(largest_along, bound_of(_segment_shape), 2.0, sqrt(12))
+    return check(
+        tail(largest_along),
+        settings,
+        wrong(name, "wrong factor", at=few),
+        printed=shape,
+        corrected=fourier.segment,
     )
 
 
-def _largest_frequency(t: float, delta: float, log: float = 0.0) -> Logs:
+def _largest_frequency(t: float, delta: float, squared: float = 0.0) -> Logs:
     """Return the log-probability that some |w_i| is above sqrt(2 ln(2 t / delta)), and the claimed one.
 
-    With a `log`, the limit is its root.
+    With a `squared` limit, it is that one.
     """
-    limit = math.sqrt(log or 2 * math.log(2 * t / delta))
-    of_one = math.exp(LOG2 + stats.norm.logsf(limit))
-    return math.log(-math.expm1(t * math.log1p(-of_one))), math.log(delta)
+    limit = sqrt(squared or 2 * log(2 * t / delta))
+    of_one = exp(LOG2 + stats.norm.logsf(limit))
+    return log(-expm1(t * log1p(-of_one))), log(delta)
 
 
 def _truncated_as_printed(t: float, delta: float) -> Logs:
-    return _largest_frequency(t, delta, math.log(1 / delta))
+    return _largest_frequency(t, delta, log(1 / delta))
 
 
 def _truncated_without_union(t: float, delta: float) -> Logs:
-    return _largest_frequency(t, delta, 2 * math.log(2 / delta))
+    return _largest_frequency(t, delta, 2 * log(2 / delta))
 
 
 def lem3_3_proof() -> Check:
     settings = []
     for delta, eps in itertools.product((0.1, 1e-2, 1e-4, 1e-8), (0.1, 0.5)):
-        t = math.ceil(8 / eps**2 * math.log(2 / delta))
+        t = ceil(8 / eps**2 * log(2 / delta))
         name = f"eps={eps:g}, delta={delta:g}, t={t}"
         settings.append(Setting(name, numbers={"t": float(t), "delta": delta}))
     name = "no union over the frequencies"
     return check(
         Exact,
-        tuple(settings),
+        settings,
         wrong(name, "term left out", of=_truncated_without_union),
         printed=_truncated_as_printed,
         corrected=_largest_frequency,
@@ -368,14 +386,14 @@ def lem3_3_proof() -> Check:
 
 def _fourth_order(delta: float, as_printed: bool = False, power: float = 0.5) -> Sides:
     """Return the fourth-order term over what it may be, where all frequencies are as large as the truncation allows."""
-    log = math.log(1 / delta)
+    tau = log(1 / delta)
     ratios = []
     for eps, share in itertools.product((0.1, 0.9), (0.1, 0.5, 1.0)):
-        r = share * math.sqrt(eps) / log
+        r = share * sqrt(eps) / tau
         # As printed w r is truncated, and w itself as corrected.
-        w = math.sqrt(eps / log) / r if as_printed else log**power
+        w = sqrt(eps / tau) / r if as_printed else tau**power
         ratios.append(r**2 / 12 * w**4 / (eps / 12))
-    return setup.all_at_most_one(ratios, "chen2016, proof of Lemma 3.3")
+    return all_at_most_one(ratios, "chen2016, proof of Lemma 3.3")
 
 
 def lem3_3_display(grids: Grids) -> Check:

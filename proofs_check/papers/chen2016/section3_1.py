@@ -3,16 +3,16 @@
 `docs/theory/chen2016.md` derives every correction.
 """
 
-import math
 from functools import partial
+from math import floor, inf, isinf, log, sqrt
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import eigh
+from numpy.random import default_rng
 
-from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
-from jaxkern.gram import gram
 from proofs_check.claim import (
     Check,
     Exact,
@@ -20,23 +20,42 @@ from proofs_check.claim import (
     Inequality,
     Setting,
 )
-from proofs_check.papers.chen2016 import cosines, setup, trials
-from proofs_check.papers.chen2016.setup import Logs, Settings, Sides, check, wrong
+from proofs_check.papers.chen2016.cosines import versine
+from proofs_check.papers.chen2016.setup import (
+    Inputs,
+    Logs,
+    Settings,
+    Sides,
+    all_at_most_one,
+    all_distances,
+    check,
+    differences_of,
+    gram_of,
+    limit_tail,
+    sized,
+    tail,
+    wrong,
+)
+from proofs_check.papers.chen2016.trials import (
+    accuracy,
+    features_on_host,
+    frequencies_on_host,
+)
 from proofs_check.papers.shared import Grids, as_residual, real
 
 
 def _norm_of_copy(
-    key: jax.Array, scale: float, as_printed: bool = False, count: int = 7
-) -> np.ndarray:
+    key: Array, scale: float, as_printed: bool = False, count: int = 7
+) -> ndarray:
     """Return the error of the middle term of the display, with 1 / t for 7 frequencies where it is not printed."""
     t = 7
-    w = np.asarray(trials.frequencies(key, 3, t, jnp.result_type(float)), float)
+    w = frequencies_on_host(key, 3, t)
     difference = np.array([0.3, -0.2, 0.7])
     r = float(np.linalg.norm(difference))
     components = w @ difference / r
-    left = math.sqrt(np.sum((w @ (scale * difference)) ** 2) / count)
+    left = sqrt(np.sum((w @ (scale * difference)) ** 2) / count)
     squared = np.sum(components**2) * scale ** (1 if as_printed else 2) * r**2
-    middle = math.sqrt(squared if as_printed else squared / t)
+    middle = sqrt(squared if as_printed else squared / t)
     return as_residual([left / middle - 1])
 
 
@@ -51,19 +70,19 @@ def sec3_1_norms(grids: Grids) -> Check:
 
 
 def _linear_maps(
-    key: jax.Array, t: int, scale: float, share: float = 1.0, other: bool = False
+    key: Array, t: int, scale: float, share: float = 1.0, other: bool = False
 ) -> Sides:
     """Return the difference of both embeddings over its bound by (4), at all pairs and for ten draws."""
-    points = np.random.default_rng(7).standard_normal((10, 4))
-    differences = setup.differences_of(points)
+    points = default_rng(7).standard_normal((10, 4))
+    differences = differences_of(points)
     differences /= np.max(np.linalg.norm(differences, axis=1))
     r = np.linalg.norm(differences, axis=1)
     units = (differences / r[:, None]).T
-    w = np.asarray(trials.frequencies(key, 4, 20 * t, jnp.result_type(float)), float)
+    w = frequencies_on_host(key, 4, 20 * t)
     w = w.reshape(20, t, 4)
     components = w[:10] @ units
     linear = w[10:] @ units if other else components
-    images = np.mean(cosines.versine(scale * r * components), axis=1)
+    images = np.mean(versine(scale * r * components), axis=1)
     images = images / -np.expm1(-((scale * r) ** 2) / 2)
     norm = np.sqrt(np.mean(linear**2, axis=1))
     fourth = np.mean(linear**4, axis=1)
@@ -71,7 +90,7 @@ def _linear_maps(
     least = norm**2 - (scale * r) ** 2 / 12 * fourth
     below = norm - np.sqrt(np.maximum(least, 0))
     ratios = np.abs(np.sqrt(images) - norm) / (share * np.maximum(above, below))
-    return setup.all_at_most_one(ratios.ravel(), "chen2016, (4)")
+    return all_at_most_one(ratios.ravel(), "chen2016, (4)")
 
 
 def lem3_4(grids: Grids) -> Check:
@@ -89,12 +108,12 @@ def _succeeds(num_points: float, eps: float, num_frequencies: float) -> Logs:
 
     On a line, where all ratios tend to one chi2_t / t whatever n is, that of failure.
     """
-    if math.isinf(num_points):
-        return setup.limit_tail(eps, num_frequencies), math.log(0.5)
+    if isinf(num_points):
+        return limit_tail(eps, num_frequencies), log(0.5)
     success = fourier.success_limit(
         eps=eps, num_frequencies=num_frequencies, num_points=num_points
     )
-    return math.log(max(success.value, 1e-300)), math.log(0.5)
+    return log(max(success.value, 1e-300)), log(0.5)
 
 
 def _for_half_a_chance(c: float, *, full: bool) -> Settings:
@@ -102,17 +121,17 @@ def _for_half_a_chance(c: float, *, full: bool) -> Settings:
     settings = []
     for n in (1e2, 1e3, 1e4, 1e6) if full else (1e2, 1e3):
         for eps in (0.05, 0.2, 0.5, n**-0.5):
-            t = math.floor(c * math.log(n) / eps**2)
+            t = floor(c * log(n) / eps**2)
             name = f"{n:g} points in {n / 2:g} dimensions, eps={eps:g}, t={t}"
             numbers = {"num_points": n, "eps": eps, "num_frequencies": float(t)}
             settings.append(Setting(name, numbers=numbers))
-    return tuple(settings)
+    return settings
 
 
-def thm3_1(inputs: setup.Inputs) -> Check:
+def thm3_1(inputs: Inputs) -> Check:
     line = Setting(
         "any number of points on a line, eps=0.1, t=30",
-        numbers={"num_points": math.inf, "num_frequencies": 30.0, "eps": 0.1},
+        numbers={"num_points": inf, "num_frequencies": 30.0, "eps": 0.1},
     )
     more = _for_half_a_chance(0.66, full=inputs.full)
     settings = (*_for_half_a_chance(0.6, full=inputs.full), line)
@@ -137,54 +156,48 @@ def _union_fails(*, eps: float, num_frequencies: float, num_points: float) -> Bo
 
 
 def _simplex(n: int, eps: float, t: int) -> Setting:
-    units = setup.differences_of(np.eye(n)) / math.sqrt(2)
-    numbers = {"num_points": float(n), "eps": eps, "num_frequencies": float(t)}
-    name = f"{n} points, eps={eps:g}, t={t}"
-    return Setting(name, {"units": real(units)}, numbers, {"rows": t})
+    data = {"units": real(differences_of(np.eye(n)) / sqrt(2))}
+    return sized(f"{n} points, eps={eps:g}, t={t}", data, t, num_points=n, eps=eps)
 
 
 def simplex_success() -> Check:
-    fewer = setup.times(2 / 3, _simplex_fails)
     # There the bound is closer to the truth.
     close = (_simplex(16, 0.2, 100), _simplex(50, 0.3, 65))
     return check(
-        setup.tail(trials.accuracy),
+        tail(accuracy),
         (_simplex(16, 0.2, 60), _simplex(50, 0.3, 45)),
-        wrong("two thirds of the frequencies", "wrong factor", of=fewer, at=close),
+        wrong("two thirds of the frequencies", "wrong factor", at=close, times=2 / 3),
         wrong("the union bound for it", "term left out", of=_union_fails, at=close),
         corrected=_simplex_fails,
     )
 
 
 def _small_copies(
-    key: jax.Array, data: np.ndarray, slack: float, curvature: bool = True
+    key: Array, data: ndarray, slack: float, curvature: bool = True
 ) -> Sides:
     """Return the sides for three maps of a small copy of a set: exact, Fourier features, and the points themselves."""
-    r = np.linalg.norm(setup.differences_of(data), axis=1)
-    scale = 2 * math.sqrt(slack) / np.max(r)
+    r = np.linalg.norm(differences_of(data), axis=1)
+    scale = 2 * sqrt(slack) / np.max(r)
     small = real(scale * data)
-    kernel = kernels.Gaussian(1.0)
-    D = setup.all_distances(small)[np.triu_indices(len(data), 1)]
-    values, vectors = np.linalg.eigh(np.asarray(gram(kernel, small), float))
+    D = all_distances(small)[np.triu_indices(len(data), 1)]
+    values, vectors = eigh(gram_of(small))
     exact = vectors * np.sqrt(np.maximum(values, 0))
-    phi = features.paired_fourier(
-        key, kernel, data.shape[1], num_frequencies=50, dtype=small.dtype
-    )
-    lower = math.sqrt(1 - slack) if curvature else 1.0
+    drawn = features_on_host(key, small, 50)
+    lower = sqrt(1 - slack) if curvature else 1.0
     sides = []
-    for h in (exact, np.asarray(phi(small), float), np.asarray(small, float)):
-        images = np.linalg.norm(setup.differences_of(h), axis=1)
+    for h in (exact, drawn, np.asarray(small, float)):
+        images = np.linalg.norm(differences_of(h), axis=1)
         largest = float(np.max(images / D - 1))
         smallest = float(np.max(1 - images / D))
         ratios = images / (scale * r)
         ups = ratios / (1 + largest)
         downs = (1 - smallest) * lower / ratios
-        sides += setup.all_at_most_one([*ups, *downs], "jaxkern, small copies")
+        sides += all_at_most_one([*ups, *downs], "jaxkern, small copies")
     return sides
 
 
 def sec3_1_remark() -> Check:
-    cloud = np.random.default_rng(1).standard_normal((8, 3))
+    cloud = default_rng(1).standard_normal((8, 3))
     settings = []
     for slack in (0.04, 0.2):
         numbers = {"slack": slack}
@@ -192,4 +205,4 @@ def sec3_1_remark() -> Check:
         settings.append(Setting(name, np.eye(6), numbers))
         settings.append(Setting(f"a cloud, eps'={slack:g}", cloud, numbers))
     flat = wrong("without sqrt(1 - eps')", "term left out", curvature=False)
-    return check(Inequality, tuple(settings), flat, corrected=_small_copies, share=0.95)
+    return check(Inequality, settings, flat, corrected=_small_copies, share=0.95)

@@ -3,11 +3,12 @@
 `docs/theory/chen2016.md` derives every correction.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import ceil, inf, log, log1p, sqrt
 
 import numpy as np
+from numpy import ndarray
 
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
@@ -22,17 +23,29 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.papers.chen2016 import cosines, setup, trials
-from proofs_check.papers.chen2016.cosines import log_mgf
+from proofs_check.papers.chen2016 import cosines
+from proofs_check.papers.chen2016.cosines import log_mgf, nodes, versine
 from proofs_check.papers.chen2016.setup import (
+    Formula,
+    Inputs,
     Logs,
-    Settings,
+    PointSet,
     Sides,
+    below,
     check,
+    distances_of,
     exceeds,
+    exceeds_all,
+    fewest,
+    limit_tail,
+    mean_tail,
     pair_settings,
+    relative_tail,
+    sized,
+    tiny,
     wrong,
 )
+from proofs_check.papers.chen2016.trials import largest_error, largest_error_of_part
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import (
     LOG2,
@@ -46,16 +59,14 @@ from proofs_check.papers.shared import (
 )
 
 
-def _generating(distance: float, bound: setup.Formula = fourier.log_mgf) -> Sides:
+def _generating(distance: float, bound: Formula = fourier.log_mgf) -> Sides:
     """Return the log-mgf of X - E X over its bound, for slopes s with 2 s mu from -50 to .9."""
     slopes = np.array([-50.0, -3.0, -0.3, 0.1, 0.5, 0.9]) / (2 * cosines.mean(distance))
     return _over(slopes.tolist(), distance, bound)
 
 
-def _over(slopes: Sequence[float], distance: float, bound: setup.Formula) -> Sides:
-    return [
-        setup.below(log_mgf(s, distance), bound(s=s, distance=distance)) for s in slopes
-    ]
+def _over(slopes: Sequence[float], distance: float, bound: Formula) -> Sides:
+    return [below(log_mgf(s, distance), bound(s=s, distance=distance)) for s in slopes]
 
 
 def _generating_as_printed(distance: float) -> Sides:
@@ -115,7 +126,7 @@ def _with_quartic(
     """Return the sides of the proof's bound of the log-mgf at s r^2 = y, with factor log(1 + sign y)."""
     pairs = []
     for y in shares:
-        right = y * r**2 / 8 - y / 2 - math.log1p(sign * y) * factor
+        right = y * r**2 / 8 - y / 2 - log1p(sign * y) * factor
         pairs.append((log_mgf(y / r**2, r), right))
     return lines(pairs, "chen2016, proof of Lemma 4.1")
 
@@ -148,20 +159,20 @@ def _at_constants(t: float, eps: float, p: float, q: float) -> Setting:
 
 
 def eq5() -> Check:
-    one_sided = tuple(_at_constants(t, 0.5, 2.0, 0.01) for t in (400.0, 1000.0))
+    one_sided = [_at_constants(t, 0.5, 2.0, 0.01) for t in (400.0, 1000.0)]
     two_sided = []
     for q in (8.0, 200.0):
         # Of chi2_1 - 1 the log-mgf is -log(1 - 2 s) / 2 - s, which over s^2 increases in s: p by its
         # value at s = 1 / q.
-        p = 2 * q**2 * (-math.log1p(-2 / q) / 2 - 1 / q)
+        p = 2 * q**2 * (-log1p(-2 / q) / 2 - 1 / q)
         for eps in (p / q / 2, p / q, 1.1 * p / q):
             # As many as make it e^-600. At eps = p / q both exponents are equal, and that of chi-square nearly.
-            t = math.ceil(600 / min(eps**2 / (2 * p), eps / (2 * q)))
+            t = ceil(600 / min(eps**2 / (2 * p), eps / (2 * q)))
             two_sided.append(_at_constants(t, eps, p, q))
     less = _smaller_constants
     return check(
-        exceeds(setup.mean_tail),
-        tuple(two_sided),
+        exceeds(mean_tail),
+        two_sided,
         wrong("a hundredth less of p and of q", "wrong factor", of=less),
         printed=OF_UNIT_MEAN,
         printed_at=one_sided,
@@ -173,17 +184,16 @@ NEAR = fourier.near_distance
 PRINTED_NEAR = partial(NEAR, as_printed=True)
 
 
-def lem4_2(inputs: setup.Inputs) -> Check:
+def lem4_2(inputs: Inputs) -> Check:
     errors = (0.1, 0.3)
     r = (1e-3, 0.3, 1.0)
     near = inputs.distances(r, 1e-6, 1.0)
     distances = inputs.distances(r, 1e-6, 12.0)
     nearest = pair_settings(NEAR, r[:2], errors, inputs.deltas)
-    double = setup.times(2, NEAR)
     return check(
-        exceeds(setup.relative_tail),
+        exceeds(relative_tail),
         pair_settings(NEAR, distances, errors, inputs.deltas),
-        wrong("half of the frequencies", "wrong factor", of=double, at=nearest),
+        wrong("half of the frequencies", "wrong factor", at=nearest, times=2),
         printed=PRINTED_NEAR,
         printed_at=pair_settings(PRINTED_NEAR, near, errors, inputs.deltas),
         corrected=NEAR,
@@ -199,25 +209,24 @@ LIMITS = (
 """Of two points the theorem on n points says the same, and its closed form nearly so for small eps."""
 
 
-def lem4_2_rare(inputs: setup.Inputs) -> Check:
+def lem4_2_rare(inputs: Inputs) -> Check:
     errors = (0.001, 0.1, 0.5)
-    deep = setup.tiny(LIMITS[0], errors, (600.0,))
-    more = [setup.times(1.01, formula) for formula in LIMITS]
+    deep = tiny(LIMITS[0], errors, (600.0,))
     name = "a hundredth more frequencies than there are"
     return check(
-        setup.exceeds_all(setup.limit_tail),
-        (*setup.tiny(LIMITS[0], errors, inputs.logs), *deep),
-        wrong(name, "wrong factor", of=more, at=deep),
-        printed=[PRINTED_LIMIT],
-        printed_at=setup.tiny(PRINTED_LIMIT, errors, inputs.logs),
+        exceeds_all(limit_tail),
+        (*tiny(LIMITS[0], errors, inputs.logs), *deep),
+        wrong(name, "wrong factor", at=deep, times=1.01),
+        printed=(PRINTED_LIMIT,),
+        printed_at=tiny(PRINTED_LIMIT, errors, inputs.logs),
         corrected=LIMITS,
     )
 
 
-def _mean_by_nodes(r: float, factor: float = 0.5) -> np.ndarray:
-    w, weights = cosines.nodes()
-    squared = float(setup.distances_of(np.array([r]))[0]) ** 2
-    mean = weights @ cosines.versine(r * w)
+def _mean_by_nodes(r: float, factor: float = 0.5) -> ndarray:
+    w, weights = nodes()
+    squared = float(distances_of(np.array([r]))[0]) ** 2
+    mean = weights @ versine(r * w)
     return as_residual([mean / (factor * squared) - 1])
 
 
@@ -239,13 +248,13 @@ def _by_two_exponents(
     E X / |Delta|^2 is 1/2 in the limit.
     """
     exponent = num_frequencies * min(eps**2 / 4, eps * quarter)
-    return setup.mean_tail(eps, num_frequencies), LOG2 - exponent
+    return mean_tail(eps, num_frequencies), LOG2 - exponent
 
 
 def lem4_2_proof(grids: Grids) -> Check:
     settings = grids["both"]
-    squares = Exact(partial(_by_two_exponents, quarter=math.inf))
-    corrected = Exact(Exceeds(setup.mean_tail, fourier.chi_square_mean))
+    squares = Exact(partial(_by_two_exponents, quarter=inf))
+    corrected = Exact(Exceeds(mean_tail, fourier.chi_square_mean))
     name = "the exponent of the lower tail for both"
     return Check(
         printed=Form(Exact(_by_two_exponents), settings),
@@ -254,25 +263,21 @@ def lem4_2_proof(grids: Grids) -> Check:
     )
 
 
-def at_points(points: setup.PointSet, eps: float, delta: float, t: int) -> Setting:
+def at_points(points: PointSet, eps: float, delta: float, t: int) -> Setting:
     """Return the setting of a set of points with t frequencies."""
     name, n, arrays = points
-    numbers = {"eps": eps, "num_frequencies": float(t), "num_points": float(n)}
     label = f"{name}, eps={eps:g}, delta={delta:g}, t={t}"
-    return Setting(label, arrays, numbers, {"rows": t})
+    return sized(label, arrays, t, eps=eps, num_points=n)
 
 
 def all_pairs_settings(
-    bound: setup.Formula,
-    sets: Sequence[setup.PointSet],
-    deltas: tuple[float, ...],
-    eps: float,
-) -> Settings:
+    bound: Formula, sets: Sequence[PointSet], deltas: tuple[float, ...], eps: float
+) -> tuple[Setting, ...]:
     """Return one setting for every set of points and delta, with as many frequencies as the bound asks for."""
     settings = []
     for points in sets:
         for delta in deltas:
-            t = setup.fewest(partial(bound, eps=eps, num_points=points[1]), delta)
+            t = fewest(bound, delta, eps=eps, num_points=points[1])
             settings.append(at_points(points, eps, delta, t))
     return tuple(settings)
 
@@ -287,30 +292,26 @@ def fewer_frequencies(
         name = "one frequency"
         part = setting.shapes["rows"]
     fewer = controls.changed((setting,), name, shapes={"part": part})
-    tail = Tail(trials.largest_error_of_part, bound)
-    return Control(name, tail, fewer, "wrong factor")
+    return Control(name, Tail(largest_error_of_part, bound), fewer, "wrong factor")
 
 
 def _all_pairs_shape(*, num_points: float, num_frequencies: float) -> Bound:
-    value = math.sqrt(math.log(num_points) / num_frequencies)
+    value = sqrt(log(num_points) / num_frequencies)
     source = "chen2016, Theorem 4.1 (shape)"
     return Bound(value, 1 - 1 / num_points, num_points >= 2, source)
 
 
-def thm4_1(inputs: setup.Inputs) -> Check:
+def thm4_1(inputs: Inputs) -> Check:
     formula = fourier.relative_distances
     bound = bound_of(formula)
-    tail = Tail(trials.largest_error, bound)
-    root = math.sqrt(6)
-    calibrated = Calibrated(
-        trials.largest_error, bound_of(_all_pairs_shape), root, root
-    )
+    statement = Tail(largest_error, bound)
+    shape = Calibrated(largest_error, bound_of(_all_pairs_shape), sqrt(6), sqrt(6))
     settings = all_pairs_settings(formula, inputs.point_sets, inputs.deltas, 0.25)
     return Check(
-        printed=Form(calibrated, settings),
-        corrected=Form(tail, settings),
+        printed=Form(shape, settings),
+        corrected=Form(statement, settings),
         controls=(
             fewer_frequencies(bound, settings[0], inputs.data),
-            controls.part_of(0.78, tail, settings),
+            controls.part_of(0.78, statement, settings),
         ),
     )

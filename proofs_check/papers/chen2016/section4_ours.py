@@ -4,14 +4,18 @@ One pair at every distance, all pairs of n points, and pairs whose distances are
 """
 
 import itertools
-import math
 from collections.abc import Sequence
 from functools import partial
+from math import exp
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
+from numpy.random import default_rng
 from scipy import optimize, special
 
 from jaxkern import plan
@@ -29,11 +33,12 @@ from proofs_check.claim import (
 )
 from proofs_check.engine import tilting
 from proofs_check.papers import shared
-from proofs_check.papers.chen2016 import cosines, setup, trials
+from proofs_check.papers.chen2016 import cosines
 from proofs_check.papers.chen2016.cosines import (
     chi_square_stop_loss,
     log_mgf,
     stop_loss,
+    versine,
 )
 from proofs_check.papers.chen2016.section4 import (
     all_pairs_settings,
@@ -41,14 +46,25 @@ from proofs_check.papers.chen2016.section4 import (
     fewer_frequencies,
 )
 from proofs_check.papers.chen2016.setup import (
+    Formula,
+    Inputs,
+    PointSet,
     Settings,
     Sides,
+    all_at_most_one,
     check,
     exceeds,
+    exceeds_all,
+    exceeds_in_floats,
+    limit_tail,
+    pair_setting,
     pair_settings,
+    point_set,
     relative_tail,
+    tiny,
     wrong,
 )
+from proofs_check.papers.chen2016.trials import largest_error, squared_ratio
 from proofs_check.papers.shared import (
     COPIES,
     Grids,
@@ -68,20 +84,20 @@ def _below_chi_square(r: float, degrees: int = 1) -> Sides:
     """Return stop-loss means of Y over those of chi2 / degrees, for levels that Y reaches: up to 2 / mu."""
     levels = [c for c in LEVELS if c < 2 / cosines.mean(r)]
     ratios = [stop_loss(c, r) / chi_square_stop_loss(c, degrees) for c in levels]
-    return setup.all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
+    return all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
 
 
 def _at_distance(r: float) -> Setting:
     return Setting(f"r={r:g}", numbers={"r": r})
 
 
-def convex_order(inputs: setup.Inputs) -> Check:
+def convex_order(inputs: Inputs) -> Check:
     distances = inputs.distances((0.05, 0.3, 1.0, 2.0, 3.5, 8.0), 0.02, 12.0)
-    small = tuple(map(_at_distance, (0.05, 0.3)))
+    small = [_at_distance(r) for r in (0.05, 0.3)]
     name = "chi-square of two frequencies, halved"
     return check(
         Inequality,
-        tuple(map(_at_distance, distances)),
+        [_at_distance(r) for r in distances],
         wrong(name, "wrong law", at=small, degrees=2),
         corrected=_below_chi_square,
     )
@@ -109,7 +125,7 @@ def _extremal(eps: float, num_frequencies: float, exact: bool = False) -> Sides:
     above = _beyond(special.gammaincc, half, (1 + eps) ** 2, 1e-3)
     below = _beyond(special.gammainc, half, (1 - eps) ** 2, 1.0)
     if exact:
-        right = math.exp(setup.limit_tail(eps, num_frequencies))
+        right = exp(limit_tail(eps, num_frequencies))
     else:
         right = 1 - _sharp_pair(eps=eps, num_frequencies=num_frequencies).probability
     return [at_most_one((above + below) / right, "jaxkern, Theorem B of chen2016")]
@@ -121,15 +137,15 @@ def convex_order_extremal(grids: Grids) -> Check:
 
 
 FREQUENCIES_OF_PAIR = 16
-_ratio = jax.jit(partial(trials.squared_ratio, rows=FREQUENCIES_OF_PAIR))
+_ratio = jax.jit(partial(squared_ratio, rows=FREQUENCIES_OF_PAIR))
 
 
 def _ratio_of_pair(
-    key: jax.Array,
-    data: np.ndarray,
+    key: Array,
+    data: ndarray,
     linear: bool = False,
     used: int = FREQUENCIES_OF_PAIR,
-) -> np.ndarray:
+) -> ndarray:
     """Return the error of the library's ratio against the mean of copies, from the normal numbers of the key."""
     r = 2.0
     pair = real(np.stack([0.7 * r * data, -0.3 * r * data]))
@@ -137,7 +153,7 @@ def _ratio_of_pair(
     dtype = jnp.result_type(float)
     normals = shared.normals(key, FREQUENCIES_OF_PAIR, len(data), dtype)
     w = np.asarray(normals, float)[:used] @ data
-    copies = w**2 if linear else cosines.versine(r * w) / cosines.mean(r)
+    copies = w**2 if linear else versine(r * w) / cosines.mean(r)
     return as_residual([ratio / np.mean(copies) - 1])
 
 
@@ -145,10 +161,10 @@ def fourier_pair_law() -> Check:
     settings = []
     for d in (1, 5):
         ray = np.arange(1.0, d + 1)
-        settings.append(Setting(f"r=2, t=16, d={d}", ray / np.linalg.norm(ray)))
+        settings.append(Setting(f"r=2, t=16, d={d}", ray / norm(ray)))
     return check(
         Identity,
-        tuple(settings),
+        settings,
         wrong("the law of a vanishing distance", "wrong law", linear=True),
         wrong("one frequency repeated 16 times", "reused key", used=1),
         corrected=_ratio_of_pair,
@@ -164,7 +180,7 @@ def _third(*, eps: float, num_frequencies: float) -> Bound:
     return Bound(b.value, 1 - (1 - b.probability) / 3, b.valid, b.source)
 
 
-def relative_distances_pair(inputs: setup.Inputs) -> Check:
+def relative_distances_pair(inputs: Inputs) -> Check:
     deltas = (1e-2, 1e-3, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
     distances = inputs.distances((1e-3, 0.5, 1.0, 3.0), 1e-6, 12.0)
     near = pair_settings(_at_every_distance, (1e-3,), (0.1, 0.3), deltas)
@@ -176,14 +192,14 @@ def relative_distances_pair(inputs: setup.Inputs) -> Check:
     )
 
 
-def relative_distances(inputs: setup.Inputs) -> Check:
+def relative_distances(inputs: Inputs) -> Check:
     formula = fourier.relative_distances_sharp
     bound = bound_of(formula)
     # The bound is within a factor 3 of the truth for n points: few trials tell the two apart only where delta is large.
-    settings: Settings = ()
+    settings: tuple[Setting, ...] = ()
     for eps in (0.2, 0.4) if inputs.full else (0.2,):
         settings += all_pairs_settings(formula, inputs.point_sets, (0.5,), eps)
-    tail = Tail(trials.largest_error, bound)
+    tail = Tail(largest_error, bound)
     return Check(
         corrected=Form(tail, settings),
         controls=(
@@ -204,21 +220,20 @@ VANISHING = (
 """Theorem F says the same as Theorem B of a pair that vanishes."""
 
 
-def relative_distances_rare(inputs: setup.Inputs) -> Check:
+def relative_distances_rare(inputs: Inputs) -> Check:
     # For the sizes alone.
     chernoff = partial(fourier.relative_distances, num_points=2)
-    settings = setup.tiny(chernoff, (0.01, 0.1, 0.5), (*inputs.logs, 600.0))
-    more = [setup.times(1.01, formula) for formula in VANISHING]
+    settings = tiny(chernoff, (0.01, 0.1, 0.5), (*inputs.logs, 600.0))
     name = "a hundredth more frequencies than there are"
     return check(
-        setup.exceeds_all(setup.limit_tail),
+        exceeds_all(limit_tail),
         settings,
-        wrong(name, "wrong factor", of=more, at=settings[-1:]),
+        wrong(name, "wrong factor", at=settings[-1:], times=1.01),
         corrected=VANISHING,
     )
 
 
-def _convex_means(r: float, scaled: bool) -> np.ndarray:
+def _convex_means(r: float, scaled: bool) -> ndarray:
     """Return means of convex functions of Y = X / E X, or of X: E (Y - c)_+, and log E exp(s (Y - E Y))."""
     mu = cosines.mean(r)
     unit = mu if scaled else 1.0
@@ -231,14 +246,14 @@ def _farther_over_nearer(r: float, farther: float, scaled: bool = True) -> Sides
     far = _convex_means(farther, scaled)
     positive = near > 0
     ratios = far[positive] / near[positive]
-    return setup.all_at_most_one(ratios, "jaxkern, Theorem E of chen2016")
+    return all_at_most_one(ratios, "jaxkern, Theorem E of chen2016")
 
 
 def _and_farther(r: float) -> Setting:
     return Setting(f"r={r:g} and {1.5 * r:g}", numbers={"r": r, "farther": 1.5 * r})
 
 
-def far_convex_order(inputs: setup.Inputs) -> Check:
+def far_convex_order(inputs: Inputs) -> Check:
     distances = inputs.distances((0.05, 0.3, 1.0, 2.0, 3.5, 5.0), 0.02, 5.0)
     middle = tuple(map(_and_farther, (0.3, 1.0)))
     holds = Inequality(_farther_over_nearer)
@@ -280,62 +295,64 @@ def _planned_pairs(distances: Sequence[float], deltas: Sequence[float]) -> Setti
         # For fewer frequencies the law is not computed.
         t = max(_planned(eps, delta, [r**2], [1.0]), 16)
         name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
-        settings.append(setup.pair_setting(name, r, eps, t))
-    return tuple(settings)
+        settings.append(pair_setting(name, r, eps, t))
+    return settings
 
 
-def relative_distances_given_pair(inputs: setup.Inputs) -> Check:
+def relative_distances_given_pair(inputs: Inputs) -> Check:
     deltas = (1e-2, 1e-3, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
     distances = inputs.distances((0.5, 1.0, 3.0), 1e-6, 12.0)
     middle = _planned_pairs([1.0], (1e-4,))
-    double = setup.times(2, _of_distance)
     return check(
-        setup.exceeds_in_floats(relative_tail),
+        exceeds_in_floats(relative_tail),
         _planned_pairs(distances, deltas),
-        wrong("half of the frequencies", "wrong factor", of=double, at=middle),
+        wrong("half of the frequencies", "wrong factor", at=middle, times=2),
         wrong("taken as twice as far", "wrong factor", at=middle, stretched=2.0),
         corrected=_of_distance,
     )
 
 
-def _counts(squared: Any) -> np.ndarray:
+def _counts(squared: Any) -> ndarray:
     """Return how many pairs there are in each bin of their squared distances."""
     bins = np.append(EDGES, np.inf)
     return np.histogram(np.asarray(squared, float), bins)[0]
 
 
 def _of_histogram(
-    setting: Setting, *, times: float = 1.0, stretched: float = 1.0
+    setting: Setting, *, share: float = 1.0, stretched: float = 1.0
 ) -> Bound:
-    """Return the bound for pairs counted by the lower edges of their squared distances, those times `stretched`^2."""
+    """Return the bound for pairs counted by the lower edges of their squared distances, those times `stretched`^2.
+
+    The number of frequencies is taken to be so many times as large as it is.
+    """
     counts = _counts(setting.data["squared"])
     return fourier.relative_distances_given(
         eps=setting.numbers["eps"],
-        num_frequencies=times * setting.numbers["num_frequencies"],
+        num_frequencies=share * setting.numbers["num_frequencies"],
         squared_distances=stretched**2 * EDGES[counts > 0],
         pairs=counts[counts > 0].astype(float),
     )
 
 
-def _known_sets() -> list[setup.PointSet]:
+def _known_sets() -> list[PointSet]:
     """Return three sets of 16 points; the distances of the first two are edges of bins."""
     half = 8
     n = 16
     # 1/16 within 8 pairs, a little above sqrt(8) between them.
     apart = np.kron([[1.0], [-1.0]], np.eye(half, n, half) / 32)
     pairs = np.kron([[1.0], [1.0]], 2 * np.eye(half, n)) + apart
-    rng = np.random.default_rng(8)
+    rng = default_rng(8)
     centers = np.repeat(1.5 * rng.standard_normal((4, 4)), 4, axis=0)
     widths = np.repeat([0.1, 0.3, 0.5, 1.0], 4)[:, None]
     clusters = (centers + widths * rng.standard_normal((n, 4))) @ np.eye(4, n)
     return [
-        setup.point_set("all at distance sqrt(1/2)", np.eye(n) / 2),
-        setup.point_set("8 near pairs among 112 far ones", pairs),
-        setup.point_set("4 clusters of different widths", clusters),
+        point_set("all at distance sqrt(1/2)", np.eye(n) / 2),
+        point_set("8 near pairs among 112 far ones", pairs),
+        point_set("4 clusters of different widths", clusters),
     ]
 
 
-def relative_distances_given(inputs: setup.Inputs) -> Check:
+def relative_distances_given(inputs: Inputs) -> Check:
     # Few trials tell the bound from the truth only where delta is large. The errors make the three plans at delta = .5
     # equal, and equal to that of `jaxkern:relative-distances`, so that all share one compiled trial.
     sets = [(points, 0.25) for points in inputs.point_sets]
@@ -345,29 +362,31 @@ def relative_distances_given(inputs: setup.Inputs) -> Check:
     for delta in (0.5, 0.05) if inputs.full else (0.5,):
         for points, eps in sets:
             # As many frequencies as the plan for these distances has.
-            counts = _counts(points[2]["squared"])
-            t = _planned(eps, delta, EDGES, counts)
+            t = _planned(eps, delta, EDGES, _counts(points[2]["squared"]))
             planned.append(at_points(points, eps, delta, t))
     settings = tuple(planned)
-    tail = partial(Tail, trials.largest_error)
-    half = tail(partial(_of_histogram, times=2.0))
-    farther = tail(partial(_of_histogram, stretched=4.0))
-    wrong: tuple[Control, ...] = (
-        Control("half of the frequencies", half, settings[1:2], "wrong factor"),
-        Control("taken as four times as far", farther, settings[:1], "wrong factor"),
-    )
+    statement = Tail(largest_error, _of_histogram)
     if inputs.data is not None:
         # The pairs of a table may all be alike, and so far apart that farther is no different.
-        wrong = (fewer_frequencies(_of_histogram, settings[0], inputs.data),)
-    return Check(corrected=Form(tail(_of_histogram), settings), controls=wrong)
+        fewer = fewer_frequencies(_of_histogram, settings[0], inputs.data)
+        return Check(corrected=Form(statement, settings), controls=(fewer,))
+    first = settings[:1]
+    second = settings[1:2]
+    return check(
+        partial(Tail, largest_error),
+        settings,
+        wrong("half of the frequencies", "wrong factor", at=second, share=2.0),
+        wrong("taken as four times as far", "wrong factor", at=first, stretched=4.0),
+        corrected=_of_histogram,
+    )
 
 
-def _rare_at_distance(formula: setup.Formula) -> Rare:
+def _rare_at_distance(formula: Formula) -> Rare:
     bound = bound_of(formula)
     return shared.tail_of_mean(lambda setting: shared.claimed(bound(setting), setting))
 
 
-def relative_distances_given_rare(inputs: setup.Inputs) -> Check:
+def relative_distances_given_rare(inputs: Inputs) -> Check:
     sizes = ((1.0, 0.6), (2.5, 0.4), (1.0, 0.25), (2.5, 0.17))
     settings = []
     for r, eps in sizes if inputs.full else sizes[:2]:
@@ -378,16 +397,15 @@ def relative_distances_given_rare(inputs: setup.Inputs) -> Check:
             copies=COPIES,
             above=(1 + eps) ** 2,
             below=(1 - eps) ** 2,
-            numbers=setup.pair_setting(name, r, eps, COPIES).numbers,
+            numbers=pair_setting(name, r, eps, COPIES).numbers,
         )
         settings.append(event)
-    near = tuple(settings[:1])
-    more = setup.times(1.1, _of_distance)
+    near = settings[:1]
     name = "a tenth more frequencies than there are"
     return check(
         _rare_at_distance,
-        tuple(settings),
-        wrong(name, "wrong factor", of=more, at=near),
+        settings,
+        wrong(name, "wrong factor", at=near, times=1.1),
         wrong("taken as a quarter farther", "wrong factor", at=near, stretched=1.25),
         corrected=_of_distance,
     )

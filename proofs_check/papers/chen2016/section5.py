@@ -3,33 +3,56 @@
 `docs/theory/chen2016.md` derives every correction.
 """
 
-import math
+from dataclasses import replace
 from functools import partial
+from math import ceil, exp, expm1, log, log1p, log2, sqrt
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import eigvalsh, norm
+from numpy.random import default_rng
 from scipy import stats
 
-from jaxkern import features, kernels
+from jaxkern import features
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,
     Check,
-    Control,
     Exact,
-    Form,
     Identity,
     Inequality,
     Setting,
     Tail,
 )
 from proofs_check.papers import shared
-from proofs_check.papers.chen2016 import cosines, setup, trials
+from proofs_check.papers.chen2016 import cosines, setup
 from proofs_check.papers.chen2016.cosines import versine
-from proofs_check.papers.chen2016.setup import Logs, Sides, check, wrong
+from proofs_check.papers.chen2016.setup import (
+    DELTA,
+    Inputs,
+    Logs,
+    Sides,
+    all_at_most_one,
+    ball,
+    check,
+    fewest,
+    half_circle,
+    sized,
+    squared_distance,
+    tail,
+    wrong,
+)
+from proofs_check.papers.chen2016.trials import (
+    GAUSSIAN,
+    error_over_ball,
+    frequencies_on_host,
+    lipschitz,
+)
 from proofs_check.papers.shared import (
     Grids,
     always,
@@ -43,9 +66,9 @@ EPS = 0.3
 """The relative error over a ball."""
 
 
-def _squared(delta: jax.Array, w: jax.Array) -> jax.Array:
+def _squared(delta: Array, w: Array) -> Array:
     """Return Dhat^2 at a difference (n,) for frequencies (t, n), by the library."""
-    phi = features.PairedFourier(kernels.Gaussian(1.0), w)
+    phi = features.PairedFourier(GAUSSIAN, w)
     x, y = phi(jnp.stack([delta, jnp.zeros_like(delta)]))
     return jnp.sum((x - y) ** 2)
 
@@ -54,12 +77,12 @@ _gradients = jax.jit(jax.vmap(jax.grad(_squared)))
 """grad Dhat^2 at deltas (n, d) for frequencies (n, t, d), by automatic differentiation of the library."""
 
 
-def _without_the_square(w: np.ndarray, distance: float) -> Bound:
-    lengths = np.linalg.norm(w, axis=1)
+def _without_the_square(w: ndarray, distance: float) -> Bound:
+    lengths = norm(w, axis=1)
     return always(2 * float(np.mean(lengths)) * distance, "|w| for |w|^2")
 
 
-def _lemma(w: np.ndarray, distance: float, as_printed: bool = False) -> Bound:
+def _lemma(w: ndarray, distance: float, as_printed: bool = False) -> Bound:
     return fourier.gradient(
         frequency_energy=float(np.sum(w**2)),
         distance=distance,
@@ -69,7 +92,7 @@ def _lemma(w: np.ndarray, distance: float, as_printed: bool = False) -> Bound:
     )
 
 
-def gradient_sides(key: jax.Array, t: int, dim: int, *, bound: Any = _lemma) -> Sides:
+def gradient_sides(key: Array, t: int, dim: int, *, bound: Any = _lemma) -> Sides:
     """Return the sides of |grad Dhat^2| <= bound at random differences, over the length of the frequencies.
 
     Features are rounded by eps, and the gradient of the square of their difference by eps |w|. Relative to the bound,
@@ -81,12 +104,12 @@ def gradient_sides(key: jax.Array, t: int, dim: int, *, bound: Any = _lemma) -> 
     normals = np.asarray(jax.random.normal(key_delta, (100, dim), dtype))
     deltas = real(normals * np.repeat([0.1, 1.0], 50)[:, None])
 
-    slopes = np.linalg.norm(np.asarray(_gradients(deltas, W), float), axis=1)
+    slopes = norm(np.asarray(_gradients(deltas, W), float), axis=1)
     draws = zip(slopes, np.asarray(W, float), np.asarray(deltas, float), strict=True)
     sides = []
     for slope, w, delta in draws:
-        right = bound(w, float(np.linalg.norm(delta)))
-        unit = math.sqrt(np.mean(np.sum(w**2, axis=1)))
+        right = bound(w, float(norm(delta)))
+        unit = sqrt(np.mean(np.sum(w**2, axis=1)))
         sides.append((slope / unit, always(right.value / unit, right.source)))
     return sides
 
@@ -103,22 +126,20 @@ def lem5_1(grids: Grids) -> Check:
     )
 
 
-def _slope_error(
-    data: Any, factor: float = 1.0, as_printed: bool = False
-) -> np.ndarray:
+def _slope_error(data: Any, factor: float = 1.0, as_printed: bool = False) -> ndarray:
     """Return the error of the norm of the gradient; as printed, the sum of its components without 2 / t."""
     w, delta = data
     gradient = np.asarray(_gradients(real(delta)[None], real(w)[None]), float)
-    slope = float(np.linalg.norm(gradient))
+    slope = float(norm(gradient))
     sines = np.sin(w @ delta)
-    claimed = np.linalg.norm(2 / len(w) * sines @ w)
+    claimed = norm(2 / len(w) * sines @ w)
     if as_printed:
         claimed = abs(np.sum(w * sines[:, None]))
     return as_residual([factor * claimed / slope - 1])
 
 
 def lem5_1_proof() -> Check:
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     two = np.array([[1.0, -1.0]]), np.array([0.4, 0.1])
     five = rng.standard_normal((5, 3)), rng.standard_normal(3)
     return check(
@@ -134,51 +155,47 @@ def _lipschitz_shape(
     *, radius: float, num_frequencies: float, dim: float, tau: float, delta: float
 ) -> Bound:
     """Return c t sqrt(d) ln n with n = 1 / delta, the size of a net: ln n >= d."""
-    value = radius * num_frequencies * math.sqrt(dim) * tau
+    value = radius * num_frequencies * sqrt(dim) * tau
     return Bound(value, 1 - delta, tau >= dim, "chen2016, Corollary 5.1, shape")
 
 
-def cor5_1(inputs: setup.Inputs) -> Check:
-    trial = trials.lipschitz
+def cor5_1(inputs: Inputs) -> Check:
     pairs = []
     for t, d in ((1, 1), (10, 2), (40, 1), (100, 20)):
         for delta in inputs.deltas:
-            numbers = {"num_frequencies": float(t), "dim": float(d), "delta": delta}
-            numbers |= {"radius": 1.0, "tau": math.log(1 / delta)}
+            numbers = {"num_frequencies": float(t), "delta": delta, "radius": 1.0}
+            numbers["tau"] = log(1 / delta)
             name = f"t={t}, d={d}, delta={delta:g}"
             pairs.append(Setting(name, None, numbers, {"rows": t, "dim": d}))
-    split = 2 * len(inputs.deltas)
-    few = tuple(pairs[:split])
-    settings = tuple(pairs[split:])
-    many = settings[len(inputs.deltas) :]
-    most = 2 * (2 + math.sqrt(2)) ** 2
-    bound = partial(bound_of, fourier.lipschitz_squared)
-    tail = Tail(trial, bound())
-    no_dimension = Tail(trial, bound(dim=0.0))
-    return Check(
-        printed=Form(Calibrated(trial, bound_of(_lipschitz_shape), 4.0, most), few),
-        corrected=Form(tail, settings),
-        controls=(
-            Control("no dimension", no_dimension, many, "term left out"),
-            controls.part_of(0.69, tail, settings),
-        ),
+    several = len(inputs.deltas)
+    settings = pairs[2 * several :]
+    most = 2 * (2 + sqrt(2)) ** 2
+    shape = Calibrated(lipschitz, bound_of(_lipschitz_shape), 4.0, most)
+    return check(
+        tail(lipschitz),
+        settings,
+        wrong("no dimension", "term left out", at=settings[several:], dim=0.0),
+        printed=shape,
+        printed_at=pairs[: 2 * several],
+        corrected=fourier.lipschitz_squared,
+        share=0.69,
     )
 
 
 def _longest(t: float, d: float, delta: float, limit: float) -> Logs:
     """Return the log-probability that the longest frequency squared is above the limit, and the claimed one."""
-    of_one = math.exp(min(float(stats.chi2.logsf(limit, d)), -1e-12))
-    return math.log(-math.expm1(t * math.log1p(-of_one))), math.log(delta)
+    of_one = exp(min(float(stats.chi2.logsf(limit, d)), -1e-12))
+    return log(-expm1(t * log1p(-of_one))), log(delta)
 
 
 def _longest_as_printed(t: float, d: float, n: float, delta: float) -> Logs:
-    return _longest(t, d, delta, (1 + math.sqrt(2)) ** 2 * math.log(n))
+    return _longest(t, d, delta, (1 + sqrt(2)) ** 2 * log(n))
 
 
 def _longest_by_union(
     t: float, d: float, delta: float, dimensions: float = 1.0
 ) -> Logs:
-    root = math.sqrt(dimensions * d) + math.sqrt(2 * math.log(t / delta))
+    root = sqrt(dimensions * d) + sqrt(2 * log(t / delta))
     return _longest(t, d, delta, root**2)
 
 
@@ -188,13 +205,9 @@ def _of_net(d: float, t: float, n: float) -> Setting:
 
 
 def cor5_1_proof() -> Check:
-    single = tuple(
-        _of_net(d, 1.0, math.ceil(math.exp(max(d, 4.0))))
-        for d in (1.0, 4.0, 10.0, 100.0)
-    )
-    settings = tuple(
-        _of_net(d, t, 100.0) for d in (1.0, 10.0, 1000.0) for t in (1.0, 100.0)
-    )
+    dims = (1.0, 4.0, 10.0, 100.0)
+    single = [_of_net(d, 1.0, ceil(exp(max(d, 4.0)))) for d in dims]
+    settings = [_of_net(d, t, 100.0) for d in (1.0, 10.0, 1000.0) for t in (1.0, 100.0)]
     return check(
         Exact,
         settings,
@@ -218,25 +231,23 @@ def _within_radius(
 
 
 def _without_dimension(*, num_frequencies: float, tau: float) -> Bound:
-    value = math.sqrt(2 * tau / num_frequencies)
-    return Bound(value, 1 - 3 * math.exp(-tau), True, "without sqrt(d)")
+    value = sqrt(2 * tau / num_frequencies)
+    return Bound(value, 1 - 3 * exp(-tau), True, "without sqrt(d)")
 
 
 def _ball_setting(name: str, dim: int, diameter: float, t: int, tau: float) -> Setting:
     """Return a ball at eps = .3, by directions over a half sphere and 32 radii up to the diameter."""
-    directions = setup.half_circle() if dim == 2 else np.eye(dim)
-    differences = setup.ball(directions, diameter * np.geomspace(1e-2, 1, 32))
-    numbers = {"dim": float(dim), "diameter": diameter, "eps": EPS}
-    numbers |= {"num_frequencies": float(t), "tau": tau}
-    return Setting(name, differences, numbers, {"rows": t})
+    directions = half_circle() if dim == 2 else np.eye(dim)
+    differences = ball(directions, diameter * np.geomspace(1e-2, 1, 32))
+    return sized(name, differences, t, dim=dim, diameter=diameter, eps=EPS, tau=tau)
 
 
-def lem5_2(inputs: setup.Inputs) -> Check:
+def lem5_2(inputs: Inputs) -> Check:
     settings = []
     for dim in (1, 2):
         for delta in inputs.deltas:
-            tau = math.log(3 / delta)
-            t = math.ceil(2 * (math.sqrt(dim) + math.sqrt(2 * tau)) ** 2 / EPS**2)
+            tau = log(3 / delta)
+            t = ceil(2 * (sqrt(dim) + sqrt(2 * tau)) ** 2 / EPS**2)
             bound = fourier.vanishing_ball(eps=EPS, num_frequencies=t, dim=dim, tau=tau)
             radius = float(bound.value)
             name = f"d={dim}, |Delta| <= {radius:.3g}, eps=0.3, delta={delta:g}, t={t}"
@@ -247,31 +258,31 @@ def lem5_2(inputs: setup.Inputs) -> Check:
     )
     name = "the error without sqrt(d)"
     return check(
-        setup.tail(trials.error_over_ball),
-        tuple(settings),
+        setup.tail(error_over_ball),
+        settings,
         wrong(name, "term left out", of=_without_dimension, at=many),
         corrected=_within_radius,
     )
 
 
-def _reverse_triangles(key: jax.Array, power: int = 1) -> Sides:
+def _reverse_triangles(key: Array, power: int = 1) -> Sides:
     """Return the sides of (7), and of what takes the place of (6), for D_K and for Dhat at random differences."""
     t = 6
     dim = 3
-    w = np.asarray(trials.frequencies(key, dim, t, jnp.result_type(float)), float)
-    most = math.sqrt(np.linalg.eigvalsh(w.T @ w / t)[-1])
-    rng = np.random.default_rng(0)
+    w = frequencies_on_host(key, dim, t)
+    most = sqrt(eigvalsh(w.T @ w / t)[-1])
+    rng = default_rng(0)
     ratios = []
     for scale in np.repeat((0.01, 0.5, 3.0), 60):
         a = scale * rng.standard_normal(dim)
         b = a + scale * 0.3 * rng.standard_normal(dim)
         differences = (a, b, a - b)
-        true = [math.sqrt(-2 * math.expm1(-(x @ x) / 2)) for x in differences]
-        images = [math.sqrt(np.mean(2 * versine(w @ x))) for x in differences]
+        true = [sqrt(-2 * expm1(-(x @ x) / 2)) for x in differences]
+        images = [sqrt(np.mean(2 * versine(w @ x))) for x in differences]
         for (first, second, gap), longest in ((true, 1.0), (images, most)):
             ratios.append(abs(first**power - second**power) / gap**power)
-            ratios.append(gap / (longest * np.linalg.norm(a - b)))
-    return setup.all_at_most_one(ratios, "chen2016, (7)")
+            ratios.append(gap / (longest * norm(a - b)))
+    return all_at_most_one(ratios, "chen2016, (7)")
 
 
 def eq7() -> Check:
@@ -280,18 +291,18 @@ def eq7() -> Check:
     return check(Inequality, settings, squared, printed=_reverse_triangles, share=0.99)
 
 
-def _errors_on_sphere(key: jax.Array, r: float, factor: float = 1.0) -> Sides:
+def _errors_on_sphere(key: Array, r: float, factor: float = 1.0) -> Sides:
     """Return the sides of (9) and (10), with the errors of (6) and (8), at pairs of points of a sphere."""
     rng = rng_of(key)
     w = rng.standard_normal((40, 3))
     pairs = rng.standard_normal((1000, 2, 3))
     pairs[:, 1] = pairs[:, 0] + 0.1 * pairs[:, 1]
-    phases = r * pairs / np.linalg.norm(pairs, axis=2, keepdims=True) @ w.T
+    phases = r * pairs / norm(pairs, axis=2, keepdims=True) @ w.T
     images = np.mean(2 * versine(phases), axis=2).T
     first, second = images / (2 * cosines.mean(r))
     errors = np.maximum(np.abs(first / second - 1), np.abs(second - 1))
     ratios = np.abs(np.sqrt(first) - 1) / (factor * errors)
-    return setup.all_at_most_one(ratios, "chen2016, (9)")
+    return all_at_most_one(ratios, "chen2016, (9)")
 
 
 def lem5_2_steps(grids: Grids) -> Check:
@@ -299,18 +310,18 @@ def lem5_2_steps(grids: Grids) -> Check:
     return check(Inequality, grids["corrected"], smaller, corrected=_errors_on_sphere)
 
 
-def _largest_error(w: np.ndarray, r: np.ndarray) -> float:
+def _largest_error(w: ndarray, r: ndarray) -> float:
     images = np.mean(2 * versine(np.outer(r, w)), axis=1)
-    return float(np.max(np.abs(np.sqrt(images / setup.squared_distance(r)) - 1)))
+    return float(np.max(np.abs(np.sqrt(images / squared_distance(r)) - 1)))
 
 
-def _net_of_far_differences(key: jax.Array, spacing: float, gap: float = 1.0) -> Sides:
+def _net_of_far_differences(key: Array, spacing: float, gap: float = 1.0) -> Sides:
     """Return the largest error over 1 <= |Delta| <= 30, and that of a net plus what lies between, of 30 draws."""
-    nearest = math.sqrt(2 * cosines.mean(1.0))
+    nearest = sqrt(2 * cosines.mean(1.0))
     pairs = []
     for w in rng_of(key).standard_normal((30, 50)):
         inner = _largest_error(w, np.arange(1, 30 + spacing, spacing))
-        slope = 1 + math.sqrt(np.mean(w**2))
+        slope = 1 + sqrt(np.mean(w**2))
         right = inner + gap * (slope + inner) * spacing / 2 / nearest
         pairs.append((_largest_error(w, np.linspace(1, 30, 5001)), right))
     return shared.lines(pairs, "jaxkern, Theorem C of chen2016")
@@ -323,7 +334,7 @@ def thm5_1_proof(grids: Grids) -> Check:
 
 
 def _fall_below_tangent(
-    w: np.ndarray, x: np.ndarray, y: np.ndarray, level: float, kernel: float
+    w: ndarray, x: ndarray, y: ndarray, level: float, kernel: float
 ) -> Logs:
     """Return how far F falls below its tangent over |y|^2, and the curvature that Theorem H allows.
 
@@ -331,24 +342,24 @@ def _fall_below_tangent(
     """
     sign = 1.0 if level > 1 else -1.0
 
-    def F(z: np.ndarray) -> float:
+    def F(z: ndarray) -> float:
         image = np.mean(2 * versine(w @ z))
         return float(sign * (image + 2 * level * np.expm1(-z @ z / 2)))
 
-    r = np.linalg.norm(x)
+    r = norm(x)
     gradient = 2 / 3 * np.sin(w @ x) @ w - 2 * level * np.exp(-x @ x / 2) * x
     if sign > 0:
-        of_kernel = math.exp(-((0.7 * r) ** 2) / 2)
+        of_kernel = exp(-((0.7 * r) ** 2) / 2)
     else:
-        peak = np.clip(math.sqrt(3), 0.7 * r, 1.3 * r)
-        of_kernel = (peak**2 - 1) * math.exp(-(peak**2) / 2)
-    largest = np.linalg.eigvalsh(w.T @ w / 3)[-1]
+        peak = np.clip(sqrt(3), 0.7 * r, 1.3 * r)
+        of_kernel = (peak**2 - 1) * exp(-(peak**2) / 2)
+    largest = eigvalsh(w.T @ w / 3)[-1]
     fall = (F(x) + sign * gradient @ y - F(x + y)) / (y @ y)
     return fall, largest + kernel * level * of_kernel
 
 
 def _curvatures(
-    key: jax.Array, level: float, share: float = 1.0, kernel: float = 1.0
+    key: Array, level: float, share: float = 1.0, kernel: float = 1.0
 ) -> Sides:
     """Compare how far F falls below its tangent with what Theorem H allows, both over |y|^2.
 
@@ -360,7 +371,7 @@ def _curvatures(
     compared = []
     for w in rng.standard_normal((20, 3, 2)):
         for x, y in rng.standard_normal((20, 2, 2)) * scales:
-            y *= 0.3 * np.linalg.norm(x) / np.linalg.norm(y)
+            y *= 0.3 * norm(x) / norm(y)
             fall, curve = _fall_below_tangent(w, x, y, level, kernel)
             compared.append((fall, curve - (1 - share) * abs(curve)))
     return shared.lines(compared, "jaxkern, Theorem H of chen2016")
@@ -380,58 +391,62 @@ def ball_curvature(grids: Grids) -> Check:
 
 FOR_THE_BALL = bound_of(fourier.ball, tau="tau")
 FOR_ONE_PAIR = bound_of(fourier.near_distance, distance=1.0)
+SINGLE = "the frequencies of a single pair, in 8 dimensions"
 
 
 def _single() -> int:
     """Return the frequencies that a single pair needs."""
-    pair = partial(fourier.near_distance, eps=EPS, distance=1.0)
-    return setup.fewest(pair, setup.DELTA)
+    return fewest(fourier.near_distance, DELTA, eps=EPS, distance=1.0)
 
 
 def _ball_of_fewest(name: str, dim: int, diameter: float, delta: float) -> Setting:
     """Return a ball with as many frequencies as the bound asks for; `name` is formatted with their number t."""
-    tau = math.log(6 / delta)
-    bound = partial(fourier.ball, eps=EPS, dim=dim, diameter=diameter, tau=tau)
-    t = setup.fewest(bound, delta)
+    tau = log(6 / delta)
+    bound = partial(fourier.ball, dim=dim, diameter=diameter)
+    t = fewest(bound, delta, eps=EPS, tau=tau)
     return _ball_setting(name.format(t=t), dim, diameter, t, tau)
 
 
-def _as_asked(dim: int, diameter: float, delta: float, log: float) -> Setting:
+def _as_asked(dim: int, diameter: float, delta: float, logarithm: float) -> Setting:
     """Return a ball with the frequencies of Section 5 for a constant of one: d / eps^2 times a logarithm."""
-    t = math.ceil(dim * log / EPS**2)
+    t = ceil(dim * logarithm / EPS**2)
     name = f"d={dim}, M={diameter:g}, eps=0.3, delta={delta:g}, as many as are asked for, t={t}"
     setting = _ball_setting(name, dim, diameter, t, 0.0)
-    numbers = {**setting.numbers, "delta": delta, "log": log}
-    return Setting(name, setting.data, numbers, setting.shapes)
+    numbers = {**setting.numbers, "delta": delta, "logarithm": logarithm}
+    return replace(setting, numbers=numbers)
 
 
 def _in_units(
-    *, dim: float, log: float, num_frequencies: float, delta: float, diameter: float
+    *,
+    dim: float,
+    logarithm: float,
+    num_frequencies: float,
+    delta: float,
+    diameter: float,
 ) -> Bound:
-    value = math.sqrt(dim * log / num_frequencies)
+    value = sqrt(dim * logarithm / num_frequencies)
     return Bound(value, 1 - delta, diameter >= 1, "chen2016, Section 5, shape")
 
 
-def cor5_2(inputs: setup.Inputs) -> Check:
-    trial = trials.error_over_ball
+def cor5_2(inputs: Inputs) -> Check:
+    asked = []
+    for dim in (1, 2):
+        logarithm = log(dim / EPS)
+        asked += [_as_asked(dim, 1.0, delta, logarithm) for delta in inputs.deltas]
     corrected = [
         _ball_of_fewest(f"d=1, eps=0.3, delta={delta:g}, t={{t}}", 1, 1.0, delta)
         for delta in inputs.deltas
     ]
-    asked = [
-        _as_asked(dim, 1.0, delta, math.log(dim / EPS))
-        for dim in (1, 2)
-        for delta in inputs.deltas
-    ]
     single = _single()
     eight = (_ball_setting(f"d=8, eps=0.3, t={single}", 8, 1.0, single, 1.0),)
-    most = 31 * math.sqrt(1 + math.log2(100))
-    one_pair = Tail(trial, FOR_ONE_PAIR)
-    name = "the frequencies of a single pair, in 8 dimensions"
-    return Check(
-        printed=Form(Calibrated(trial, bound_of(_in_units), 0.0, most), tuple(asked)),
-        corrected=Form(Tail(trial, FOR_THE_BALL), tuple(corrected)),
-        controls=(Control(name, one_pair, eight, "term left out"),),
+    most = 31 * sqrt(1 + log2(100))
+    return check(
+        partial(Tail, error_over_ball),
+        corrected,
+        wrong(SINGLE, "term left out", of=FOR_ONE_PAIR, at=eight),
+        printed=Calibrated(error_over_ball, bound_of(_in_units), 0.0, most),
+        printed_at=asked,
+        corrected=FOR_THE_BALL,
     )
 
 
@@ -439,30 +454,27 @@ def _name_of_ball(dim: int, diameter: float, delta: float) -> str:
     return f"d={dim}, M={diameter:g}, eps=0.3, delta={delta:g}, t={{t}}"
 
 
-def thm5_1(inputs: setup.Inputs) -> Check:
-    trial = trials.error_over_ball
+def thm5_1(inputs: Inputs) -> Check:
     asked = []
     for dim, diameter in ((1, 1.0), (1, 5.0), (2, 10.0)):
         for delta in inputs.deltas:
-            log = math.log(dim * diameter / (EPS * delta))
-            asked.append(_as_asked(dim, diameter, delta, log))
+            logarithm = log(dim * diameter / (EPS * delta))
+            asked.append(_as_asked(dim, diameter, delta, logarithm))
     corrected = []
     for dim, diameter in ((1, 5.0), (2, 1.0)):
         for delta in inputs.deltas:
             name = _name_of_ball(dim, diameter, delta)
             corrected.append(_ball_of_fewest(name, dim, diameter, delta))
-    tail = Tail(trial, FOR_THE_BALL)
-    one_pair = Tail(trial, FOR_ONE_PAIR)
     single = _single()
-    name = _name_of_ball(8, 0.1, setup.DELTA).format(t=single)
-    eight = (_ball_setting(name, 8, 0.1, single, math.log(6 / setup.DELTA)),)
+    name = _name_of_ball(8, 0.1, DELTA).format(t=single)
+    eight = (_ball_setting(name, 8, 0.1, single, log(6 / DELTA)),)
     repeated = controls.one_draw(corrected[:1])
-    name = "the frequencies of a single pair, in 8 dimensions"
-    return Check(
-        printed=Form(Calibrated(trial, bound_of(_in_units), 1.0, 31.0), tuple(asked)),
-        corrected=Form(tail, tuple(corrected)),
-        controls=(
-            Control("one frequency, repeated", tail, repeated, "reused key"),
-            Control(name, one_pair, eight, "term left out"),
-        ),
+    return check(
+        partial(Tail, error_over_ball),
+        corrected,
+        wrong("one frequency, repeated", "reused key", at=repeated),
+        wrong(SINGLE, "term left out", of=FOR_ONE_PAIR, at=eight),
+        printed=Calibrated(error_over_ball, bound_of(_in_units), 1.0, 31.0),
+        printed_at=asked,
+        corrected=FOR_THE_BALL,
     )

@@ -4,19 +4,28 @@
 """
 
 import itertools
-import math
 from collections.abc import Callable
+from math import exp, expm1, floor, log, pi, sqrt
 
-import jax
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import eigh, norm
+from numpy.random import default_rng
 from scipy import linalg, spatial, special
 
-from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
-from jaxkern.gram import gram
 from proofs_check.claim import Check, Inequality, Setting, sample
-from proofs_check.papers.chen2016 import setup
-from proofs_check.papers.chen2016.setup import Sides, check, wrong
+from proofs_check.papers.chen2016.setup import (
+    Sides,
+    above,
+    all_at_most_one,
+    all_distances,
+    check,
+    gram_of,
+    wrong,
+)
+from proofs_check.papers.chen2016.trials import features_on_host
 from proofs_check.papers.shared import Grids, always, at_most_one, real, rng_of
 
 NEAR_ORTHOGONAL = (
@@ -37,26 +46,26 @@ def least_rank(n: int, eps: float, power: float = 2.0) -> int:
     return r
 
 
-def near_orthogonal(name: str) -> np.ndarray:
+def near_orthogonal(name: str) -> ndarray:
     """Return unit vectors, one a row, whose inner products are all small."""
     if name == "simplex":
-        values, vectors = np.linalg.eigh(np.eye(13) - 1 / 13)
-        return np.asarray(vectors[:, values > 0.5] * math.sqrt(13 / 12))
+        values, vectors = eigh(np.eye(13) - 1 / 13)
+        return np.asarray(vectors[:, values > 0.5] * sqrt(13 / 12))
     if name == "6 lines in 3 dimensions":
-        golden = (1 + math.sqrt(5)) / 2
+        golden = (1 + sqrt(5)) / 2
         rows = [np.roll([0, 1, s * golden], k) for k in range(3) for s in (1, -1)]
-        return np.array(rows) / math.sqrt(1 + golden**2)
+        return np.array(rows) / sqrt(1 + golden**2)
     if name == "28 lines in 7 dimensions":
         lines = -np.ones((28, 8))
         for line, pair in zip(lines, itertools.combinations(range(8), 2), strict=True):
             line[list(pair)] = 3.0
-        return lines / math.sqrt(24)
+        return lines / sqrt(24)
     return np.concatenate([np.eye(64), linalg.hadamard(64) / 8])
 
 
-def _least_ratios(key: jax.Array, d: int, t: int, Q: int, power: float = 1.0) -> Sides:
+def _least_ratios(key: Array, d: int, t: int, Q: int, power: float = 1.0) -> Sides:
     """Return the least Dhat / D at whole differences up to Q^(t / d), over 2 pi / (Q D(1)), of 10 draws."""
-    most = math.floor(Q ** (power * t / d) * (1 + 1e-12))
+    most = floor(Q ** (power * t / d) * (1 + 1e-12))
     side = 2 * most + 1
     # Half of the differences: the others are opposite to these.
     whole = np.indices((side,) * d).reshape(d, -1)[:, : side**d // 2] - most
@@ -64,8 +73,8 @@ def _least_ratios(key: jax.Array, d: int, t: int, Q: int, power: float = 1.0) ->
     phases = rng_of(key).standard_normal((10, t, d)) @ whole
     images = np.sqrt(np.mean(4 * np.sin(phases / 2) ** 2, axis=1))
     ratios = np.min(images / true, axis=1)
-    right = 2 * math.pi / (Q * math.sqrt(-2 * math.expm1(-0.5)))
-    return setup.all_at_most_one(ratios / right, "jaxkern, Section 6 of chen2016")
+    right = 2 * pi / (Q * sqrt(-2 * expm1(-0.5)))
+    return all_at_most_one(ratios / right, "jaxkern, Section 6 of chen2016")
 
 
 def sec6_unbounded(grids: Grids) -> Check:
@@ -83,25 +92,17 @@ def _ranks(setting: Setting, power: float = 2.0) -> Sides:
 
 def sec6_rank() -> Check:
     cubes = wrong("eps^(3 k) for eps^(2 k)", "wrong power", power=3.0)
-    settings = tuple(map(Setting, NEAR_ORTHOGONAL))
+    settings = [Setting(name) for name in NEAR_ORTHOGONAL]
     return check(Inequality, settings, cubes, corrected=_ranks)
 
 
-def _on_a_line(n: int, spacing: float) -> tuple[jax.Array, np.ndarray]:
+def _on_a_line(n: int, spacing: float) -> tuple[Array, ndarray]:
     """Return equally spaced points of a line, and their Gram matrix."""
     X = real(np.arange(n)[:, None] * spacing)
-    return X, np.asarray(gram(kernels.Gaussian(1.0), X), float)
+    return X, gram_of(X)
 
 
-def _fourier_features(key: jax.Array, X: jax.Array, t: int) -> np.ndarray:
-    """Return Fourier features (n, 2 t) of points of a line."""
-    phi = features.paired_fourier(
-        key, kernels.Gaussian(1.0), 1, num_frequencies=t, dtype=X.dtype
-    )
-    return np.asarray(phi(X), float)
-
-
-def map_dimensions(key: jax.Array, setting: Setting) -> tuple[int, int, float, float]:
+def map_dimensions(key: Array, setting: Setting) -> tuple[int, int, float, float]:
     """Return (dimension, points, largest error, spacing) of a unit-norm map of equally spaced points of a line.
 
     With `t` in the setting the map has Fourier features; with as many dimensions as points it is exact; and with half
@@ -111,30 +112,30 @@ def map_dimensions(key: jax.Array, setting: Setting) -> tuple[int, int, float, f
     spacing = float(setting.numbers["spacing"])
     X, K = _on_a_line(n, spacing)
     if "t" in setting.shapes:
-        h = _fourier_features(key, X, setting.shapes["t"])
+        h = features_on_host(key, X, setting.shapes["t"])
     elif setting.shapes["dim"] == n:
         h = np.linalg.cholesky(K)
     else:
         half = n // 2
-        h = np.concatenate([np.eye(half), linalg.hadamard(half) / math.sqrt(half)])
+        h = np.concatenate([np.eye(half), linalg.hadamard(half) / sqrt(half)])
     error = float(np.max(np.abs(K - h @ h.T)[~np.eye(n, dtype=bool)]))
     return h.shape[1], n, error, spacing
 
 
 def _dimension_limit(n: int, eps: float) -> Bound:
     """Return the bound for a segment that holds n points whose kernel values are eps."""
-    radius = n * math.sqrt(2 * math.log(1 / eps))
+    radius = n * sqrt(2 * log(1 / eps))
     return fourier.dimension_limit(eps=eps, dim=1, radius=radius)
 
 
-def _dimensions(key: jax.Array, setting: Setting) -> Sides:
+def _dimensions(key: Array, setting: Setting) -> Sides:
     dimension, n, error, spacing = map_dimensions(key, setting)
-    eps = max(error, math.exp(-(spacing**2) / 2))
-    return [setup.above(dimension, _dimension_limit(n, eps))]
+    eps = max(error, exp(-(spacing**2) / 2))
+    return [above(dimension, _dimension_limit(n, eps))]
 
 
 @sample("points")
-def _points_over_dimension(key: jax.Array, setting: Setting) -> Sides:
+def _points_over_dimension(key: Array, setting: Setting) -> Sides:
     dimension, n, _, _ = map_dimensions(key, setting)
     return [at_most_one(n / dimension, "as many dimensions as points")]
 
@@ -156,10 +157,10 @@ def lem6_1(grids: Grids) -> Check:
 
 def packing(dim: int, ratio: float, seed: int) -> int:
     """Return how many of 30,000 random points of a ball of radius `ratio` keep distances above 1, chosen greedily."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     points = rng.standard_normal((30_000, dim))
     lengths = ratio * rng.uniform(0, 1, (30_000, 1)) ** (1 / dim)
-    points *= lengths / np.linalg.norm(points, axis=1, keepdims=True)
+    points *= lengths / norm(points, axis=1, keepdims=True)
     count = 0
     while len(points):
         points = points[np.sum((points - points[0]) ** 2, axis=1) > 1]
@@ -169,10 +170,10 @@ def packing(dim: int, ratio: float, seed: int) -> int:
 
 def _points_of_grid(dim: float, radius: float, eps: float) -> Sides:
     """Return half of ln of the claimed number of points, and ln of a volume that cubes around the points must fill."""
-    volume = dim / 2 * math.log(math.pi) - special.gammaln(dim / 2 + 1)
-    sides = radius / math.sqrt(2 * math.log(1 / eps)) - math.sqrt(dim) / 2
-    least = volume + dim * math.log(sides)
-    claimed = dim * math.log(radius / math.log(1 / eps)) / 2
+    volume = dim / 2 * log(pi) - special.gammaln(dim / 2 + 1)
+    sides = radius / sqrt(2 * log(1 / eps)) - sqrt(dim) / 2
+    least = volume + dim * log(sides)
+    claimed = dim * log(radius / log(1 / eps)) / 2
     return [(claimed / dim, always(least / dim, "points of a grid in a ball"))]
 
 
@@ -198,7 +199,7 @@ def _loss(eps: float) -> float:
 
 
 def _additive_errors(
-    key: jax.Array,
+    key: Array,
     n: int,
     t: int,
     spacing: float,
@@ -206,16 +207,16 @@ def _additive_errors(
     limit: bool = True,
 ) -> Sides:
     X, K = _on_a_line(n, spacing)
-    h = _fourier_features(key, X, t)
+    h = features_on_host(key, X, t)
     pairs = np.triu_indices(n, 1)
-    ratios = setup.all_distances(X)[pairs] / spatial.distance.pdist(h)
+    ratios = all_distances(X)[pairs] / spatial.distance.pdist(h)
     eps = float(np.max(np.abs(ratios - 1)))
     additive = np.abs(K - h @ h.T)[pairs] / (1 - K[pairs])
     right = always(loss(eps), "chen2016, proof of Theorem 6.1")
     sides = [(float(np.max(additive)), right)]
-    error = max(loss(eps), math.exp(-(spacing**2) / 2))
+    error = max(loss(eps), exp(-(spacing**2) / 2))
     if limit and error < 0.25:
-        sides.append(setup.above(h.shape[1], _dimension_limit(n, error)))
+        sides.append(above(h.shape[1], _dimension_limit(n, error)))
     return sides
 
 

@@ -1,19 +1,22 @@
 """chen2016, Section 7: residuals of principal components, and the figure on pairs of points."""
 
 import itertools
-import math
 from collections.abc import Callable
 from functools import partial
+from math import ceil, factorial, log, prod, sqrt
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
+from numpy.random import default_rng
 from scipy import stats
 
-from jaxkern import features, kernels
+from jaxkern import kernels
 from jaxkern.bounds import Bound
-from jaxkern.gram import gram
 from jaxkern.linalg import eigh, eigvalsh, matmul
 from proofs_check.claim import (
     Check,
@@ -25,14 +28,23 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.papers.chen2016 import cosines, figure1, trials
+from proofs_check.papers.chen2016 import figure1
+from proofs_check.papers.chen2016.cosines import nodes, versine
 from proofs_check.papers.chen2016.setup import (
     Inputs,
     Sides,
     check,
+    gram_of,
     pairs_by_difference,
     rows_of,
     wrong,
+)
+from proofs_check.papers.chen2016.trials import (
+    GAUSSIAN,
+    features_on_host,
+    fourier_features,
+    largest_inverse_error,
+    tail_ratio,
 )
 from proofs_check.papers.shared import (
     Grids,
@@ -45,23 +57,11 @@ from proofs_check.papers.shared import (
 )
 
 
-def _features(key: jax.Array, X: jax.Array, t: int, kernel: Any = None) -> jax.Array:
-    """Return Fourier features (n, 2 t) of points by the library, for a Gaussian kernel of lengthscale 1 by default."""
-    phi = features.paired_fourier(
-        key,
-        kernel or kernels.Gaussian(1.0),
-        X.shape[1],
-        num_frequencies=t,
-        dtype=X.dtype,
-    )
-    return phi(X)
-
-
 def _residual_errors(
-    key: jax.Array, data: jax.Array, components: int, centred: int, extra: int = 0
-) -> np.ndarray:
+    key: Array, data: Array, components: int, centred: int, extra: int = 0
+) -> ndarray:
     """Return the error of a residual against the sum of the eigenvalues from the k-th on, or of fewer."""
-    Z = _features(key, data, 12)
+    Z = fourier_features(key, data, 12)
     if centred:
         Z = Z - Z.mean(axis=0)[None]
     _, vectors = eigh(matmul(Z.T, Z))
@@ -72,31 +72,29 @@ def _residual_errors(
 
 
 def sec7_1_residual() -> Check:
-    X = real(np.random.default_rng(2).standard_normal((30, 3)))
+    X = real(default_rng(2).standard_normal((30, 3)))
     settings = []
     for k in (1, 6):
         for centred, word in enumerate(("uncentred", "centred")):
             shapes = {"components": k, "centred": centred}
             settings.append(Setting(f"k={k}, {word}", X, {}, shapes))
     fewer = wrong("the sum from k + 2 on", "n for n - 1", extra=1)
-    return check(Identity, tuple(settings), fewer, printed=_residual_errors)
+    return check(Identity, settings, fewer, printed=_residual_errors)
 
 
-def _residuals_by_gram(
-    key: jax.Array, data: jax.Array, t: int, times: bool = True
-) -> Sides:
+def _residuals_by_gram(key: Array, data: Array, t: int, counted: bool = True) -> Sides:
     """Return the sides for eight draws: the error without k is exceeded by most draws, not by all."""
     n = len(data)
-    G = np.asarray(gram(kernels.Gaussian(1.0), data), float)
+    G = gram_of(data)
     exact = np.linalg.eigvalsh(G)
     sides = []
     for draw in jax.random.split(key, 8):
-        Z = np.asarray(_features(draw, data, t), float)
+        Z = features_on_host(draw, data, t)
         approximate = np.linalg.eigvalsh(Z @ Z.T)
         error = float(np.max(np.abs(np.linalg.eigvalsh(G - Z @ Z.T))))
         for k in (5, 10, 20):
             left = abs(approximate[:-k].sum() - exact[:-k].sum())
-            right = (k if times else 1) * error
+            right = (k if counted else 1) * error
             sides.append((left / n, right / n))
     return lines(sides, "jaxkern, Section 7.1 of chen2016")
 
@@ -110,15 +108,15 @@ def sec7_1_relative() -> Check:
     shrinking = []
     for constant, k in ((6.0, 6), (60.0, 8), (600.0, 11)):
         n = k + 1
-        t = math.ceil(constant * math.log(n) / eps**2)
+        t = ceil(constant * log(n) / eps**2)
         name = f"{n} points of a line, k={k}, eps=0.3, t={t}, C={constant:g}"
         numbers = {"eps": eps, "num_points": float(n)}
         shapes = {"rows": t, "components": k}
         shrinking.append(Setting(name, None, numbers, shapes))
-    X = real(np.random.default_rng(3).standard_normal((40, 3)))
+    X = real(default_rng(3).standard_normal((40, 3)))
     settings = grid("40 points, t={t}", data=X, shapes="t", t=(15, 60))
-    without = Inequality(partial(_residuals_by_gram, times=False))
-    of_distances = Tail(trials.tail_ratio, bound_of(_as_for_distances))
+    without = Inequality(partial(_residuals_by_gram, counted=False))
+    of_distances = Tail(tail_ratio, bound_of(_as_for_distances))
     name = "the error of distances"
     return Check(
         corrected=Form(Inequality(_residuals_by_gram), settings),
@@ -129,28 +127,28 @@ def sec7_1_relative() -> Check:
     )
 
 
-def _parts(key: jax.Array, kernel: Any, X: jax.Array, count: int) -> np.ndarray:
+def _parts(key: Array, kernel: Any, X: Array, count: int) -> ndarray:
     """Return the Gram matrix (count, n, n) that the features of each of so many frequencies have, by the library."""
-    Z = np.asarray(_features(key, X, count, kernel), float)
-    Z = Z.reshape(len(X), 2, count) * math.sqrt(count)
+    Z = features_on_host(key, X, count, kernel)
+    Z = Z.reshape(len(X), 2, count) * sqrt(count)
     return np.einsum("iaj,kaj->jik", Z, Z)
 
 
 def _mean_over_draws(
-    parts: np.ndarray, t: int, value: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
+    parts: ndarray, t: int, value: Callable[[ndarray], ndarray]
+) -> ndarray:
     """Return the expectation of a function of the mean of t parts, drawn with replacement: a sum over all draws."""
     count = len(parts)
     draws = list(itertools.combinations_with_replacement(range(count), t))
     orders = []
     for draw in draws:
-        repeats = math.prod(math.factorial(draw.count(i)) for i in set(draw))
-        orders.append(math.factorial(t) / repeats)
+        repeats = prod(factorial(draw.count(i)) for i in set(draw))
+        orders.append(factorial(t) / repeats)
     chances = np.array(orders) / float(count) ** t
     return np.asarray(chances @ value(parts[np.array(draws)].mean(axis=1)))
 
 
-def _residual_of_two(grams: np.ndarray) -> np.ndarray:
+def _residual_of_two(grams: ndarray) -> ndarray:
     """Return the residuals of Gram matrices beyond two components."""
     return np.asarray(np.linalg.eigvalsh(grams)[:, :-2].sum(axis=1))
 
@@ -161,9 +159,9 @@ def _halving(t: int, power: float = 1.0) -> Sides:
     The five frequencies are fixed, as the points are. The factor tends to 2 for any frequencies, but how near it is
     at t = 6 depends on them: with others it was off by an eighth.
     """
-    noise = np.random.default_rng(8).standard_normal((15, 6))
+    noise = default_rng(8).standard_normal((15, 6))
     X = real(np.repeat(4 * np.eye(3, 6), 5, axis=0) + 0.5 * noise)
-    parts = _parts(jax.random.key(0), kernels.Gaussian(1.0), X, 5)
+    parts = _parts(jax.random.key(0), GAUSSIAN, X, 5)
     H = np.eye(len(X)) - 1 / len(X)
     parts = H @ parts @ H
     exact = _residual_of_two(parts.mean(axis=0)[None])[0]
@@ -205,13 +203,13 @@ def sec7_1_stable() -> Check:
     return check(Inequality, settings, absolute, printed=_spread)
 
 
-def _leading_residuals(grams: np.ndarray) -> np.ndarray:
+def _leading_residuals(grams: ndarray) -> ndarray:
     """Return the residuals of Gram matrices beyond every number of components, from 0 on."""
     values, _ = np.linalg.eigh(grams)
     return np.cumsum(values, axis=1)[:, ::-1]
 
 
-def _residuals_of(G: np.ndarray, grams: np.ndarray) -> np.ndarray:
+def _residuals_of(G: ndarray, grams: ndarray) -> ndarray:
     """Return the residuals of G outside the leading directions of other Gram matrices."""
     _, vectors = np.linalg.eigh(grams)
     energies = np.einsum("dik,ij,djk->dk", vectors, G, vectors)
@@ -219,9 +217,7 @@ def _residuals_of(G: np.ndarray, grams: np.ndarray) -> np.ndarray:
     return np.asarray(np.trace(G) - np.insert(within, 0, 0, axis=1))
 
 
-def residual_sides(
-    key: jax.Array, data: Any, t: int, *, of_features: bool = True
-) -> Sides:
+def residual_sides(key: Array, data: Any, t: int, *, of_features: bool = True) -> Sides:
     """Return the sides of E Rhat_k <= R_k, both over n, the expectation over all draws of t of 12 frequencies.
 
     G is the mean over the 12 frequencies, which the library draws, so that it is the expectation of Ghat exactly. For
@@ -245,14 +241,14 @@ def residual_sides(
 def pca_bias(inputs: Inputs) -> Check:
     if inputs.data is None:
         kernel: Any = kernels.Gaussian(1.5)
-        X = np.random.default_rng(9).standard_normal((12, 2)) * [2.0, 1.0]
+        X = default_rng(9).standard_normal((12, 2)) * [2.0, 1.0]
         name = "12 points"
     else:
         kernel = inputs.data.kernel
         X = rows_of(inputs.data, 12) * float(kernel.lengthscale)
         name = f"{len(X)} rows"
     data = {"kernel": kernel, "points": real(X)}
-    settings = tuple(Setting(f"{name}, t={t}", data, shapes={"t": t}) for t in (2, 3))
+    settings = [Setting(f"{name}, t={t}", data, shapes={"t": t}) for t in (2, 3)]
     name = "the residual of G outside the subspace of the draw"
     of_gram = wrong(name, "wrong operator", of_features=False)
     return check(Inequality, settings, of_gram, corrected=residual_sides)
@@ -272,8 +268,8 @@ def _largest_moment(setting: Setting) -> float:
 
 
 def fig2_left() -> Check:
-    directions = np.random.default_rng(12).standard_normal((64, 10))
-    lengths = np.linalg.norm(directions, axis=1)[:, None]
+    directions = default_rng(12).standard_normal((64, 10))
+    lengths = norm(directions, axis=1)[:, None]
     differences = np.geomspace(1e-4, 1e4, 64)[:, None] * directions / lengths
     settings = grid(
         "t={t:g}",
@@ -283,9 +279,7 @@ def fig2_left() -> Check:
         most=[400],
         maps=[4],
     )
-    rate = partial(
-        Rate, trials.largest_inverse_error, "t", width=0.1, moment=_largest_moment
-    )
+    rate = partial(Rate, largest_inverse_error, "t", width=0.1, moment=_largest_moment)
     faster = rate(exponent=-1.0)
     return Check(
         printed=Form(rate(exponent=-0.5), settings),
@@ -293,13 +287,13 @@ def fig2_left() -> Check:
     )
 
 
-def _relative_variance(r: float, step: bool = True) -> np.ndarray:
+def _relative_variance(r: float, step: bool = True) -> ndarray:
     """Return the error of the relative variance of X, (1 + K)^2 / 2, or 2 without the step."""
-    w, weights = cosines.nodes()
-    X = cosines.versine(r * w)
+    w, weights = nodes()
+    X = versine(r * w)
     mean = weights @ X
     points = real(np.array([[0.0], [r]]))
-    K = float(np.asarray(gram(kernels.Gaussian(1.0), points))[0, 1])
+    K = float(gram_of(points)[0, 1])
     claimed = (1 + K) ** 2 / 2 if step else 2.0
     return as_residual([weights @ (X - mean) ** 2 / mean**2 / claimed - 1])
 

@@ -5,24 +5,28 @@ On a user's table the statements about points use its rows, with its lengthscale
 
 import functools
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from math import ceil, exp, pi
 from operator import itemgetter
 from typing import Any
 
-import jax
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
+from numpy.random import default_rng
 from scipy import optimize
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound
-from jaxkern.gram import kernel_distance
+from jaxkern.gram import gram, kernel_distance
 from proofs_check.claim import Check, Control, Exact, Form, Setting, Tail, Trial
 from proofs_check.controls import part_of
 from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import cosines
+from proofs_check.papers.chen2016.trials import GAUSSIAN
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import Exceeds, at_most_one, bound_of, real
 
@@ -32,11 +36,11 @@ ROWS = 24
 Formula = Callable[..., Bound]
 Make = Callable[[Any], Any]
 """Makes a statement of a function."""
-Settings = tuple[Setting, ...]
+Settings = Sequence[Setting]
 Sides = list[tuple[float, Bound]]
 Logs = tuple[float, float]
 """Of a probability, and of what is claimed of it."""
-PointSet = tuple[str, int, dict[str, jax.Array]]
+PointSet = tuple[str, int, dict[str, Array]]
 """Name, number of points, differences of all pairs."""
 
 
@@ -50,28 +54,28 @@ class Inputs(shared.Inputs):
         return (DELTA, 0.01) if self.full else (DELTA,)
 
     @cached_property
-    def pairs(self) -> Settings:
+    def pairs(self) -> tuple[Setting, ...]:
         """Pairs of points with their kernel, moved to the origin, which moves neither side of an unbiasedness."""
         name = "a pair"
         lengthscale = 1.5
-        directions = np.random.default_rng(5).standard_normal((3, 3))
-        units = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+        directions = default_rng(5).standard_normal((3, 3))
+        units = directions / norm(directions, axis=1, keepdims=True)
         differences = units * np.array([[0.3], [1.0], [2.5]])
         quantiles = self.distances((), 0.1, 12.0)
         if self.data is not None and quantiles:
             name = "rows"
             lengthscale = float(self.data.kernel.lengthscale)
             gaps = differences_of(rows_of(self.data, ROWS))
-            sizes = np.linalg.norm(gaps, axis=1)
+            sizes = norm(gaps, axis=1)
             nearest = [np.argmin(np.abs(sizes - r)) for r in quantiles]
             differences = gaps[nearest]
         settings = {}
         for difference in differences:
-            r = float(np.linalg.norm(difference))
+            r = float(norm(difference))
             label = f"{name} at distance {r:.4g}"
             pair = real(lengthscale * np.stack([0.6 * difference, -0.4 * difference]))
             data = {"kernel": kernels.Gaussian(lengthscale), "pair": pair}
-            numbers = {"K": math.exp(-(r**2) / 2)}
+            numbers = {"K": exp(-(r**2) / 2)}
             settings[label] = Setting(label, data, numbers, {"rows": 16})
         return tuple(settings.values())
 
@@ -82,7 +86,7 @@ class Inputs(shared.Inputs):
             X = rows_of(self.data, ROWS)
             return [point_set(f"{len(X)} rows", X)]
         n = 16
-        cloud = np.random.default_rng(6).standard_normal((n, 3)) @ np.eye(3, n)
+        cloud = default_rng(6).standard_normal((n, 3)) @ np.eye(3, n)
         positions = np.append(0.0, np.geomspace(1e-4, 1e4, n - 1))
         line = positions[:, None] @ np.eye(1, n)
         return [
@@ -97,7 +101,7 @@ class Inputs(shared.Inputs):
         """Return three quantiles of the distances of the data that lie within [low, high], or else other distances."""
         if self.data is None:
             return list(otherwise)
-        r = np.linalg.norm(differences_of(rows_of(self.data, ROWS)), axis=1)
+        r = norm(differences_of(rows_of(self.data, ROWS)), axis=1)
         r = r[(r >= low) & (r <= high)]
         if not len(r):
             return list(otherwise)
@@ -105,42 +109,42 @@ class Inputs(shared.Inputs):
         return sorted({float(f"{q:.4g}") for q in quantiles})
 
 
-def rows_of(data: Population, most: int) -> np.ndarray:
+def rows_of(data: Population, most: int) -> ndarray:
     """Return at most so many different rows, centred, in units of the lengthscale."""
     X = np.unique(data.points, axis=0)
     X = X[np.unique(np.linspace(0, len(X) - 1, most).astype(int))]
     return (X - X.mean(axis=0)) / float(data.kernel.lengthscale)
 
 
-def differences_of(X: np.ndarray) -> np.ndarray:
+def differences_of(X: ndarray) -> ndarray:
     """Return x_i - x_j for all pairs i < j, one a row."""
     first, second = np.triu_indices(len(X), 1)
     return X[first] - X[second]
 
 
-def pairs_by_difference(differences: np.ndarray) -> dict[str, jax.Array]:
+def pairs_by_difference(differences: ndarray) -> dict[str, Array]:
     """Return what trials need of pairs of points, whose differences are (..., d)."""
     squared = np.sum(differences**2, axis=-1)
     return {"differences": real(differences), "squared": real(squared)}
 
 
-def point_set(name: str, X: np.ndarray) -> PointSet:
+def point_set(name: str, X: ndarray) -> PointSet:
     """Return a set of points (n, d) with the differences of all its pairs."""
     return name, len(X), pairs_by_difference(differences_of(X))
 
 
-def cloud(n: int, spacing: float = 1.0) -> np.ndarray:
+def cloud(n: int, spacing: float = 1.0) -> ndarray:
     """Return n points in three dimensions whose typical distance is about two spacings."""
-    return spacing * np.random.default_rng(3).standard_normal((n, 3))
+    return spacing * default_rng(3).standard_normal((n, 3))
 
 
-def half_circle() -> np.ndarray:
+def half_circle() -> ndarray:
     """Return 12 directions of the plane, none opposite to another."""
-    angles = np.arange(12) * math.pi / 12
+    angles = np.arange(12) * pi / 12
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def ball(directions: np.ndarray, radii: np.ndarray) -> dict[str, jax.Array]:
+def ball(directions: ndarray, radii: ndarray) -> dict[str, Array]:
     """Return differences within a ball, for trials: directions over a half sphere, and radii up to the largest."""
     return {"directions": real(directions), "radii": real(radii)}
 
@@ -150,28 +154,32 @@ def squared_distance(r: Any) -> Any:
     return -2 * np.expm1(-(r**2) / 2)
 
 
-def distances_of(r: np.ndarray) -> np.ndarray:
+def distances_of(r: ndarray) -> ndarray:
     """Return the kernel distance at each distance r, by the library and in its default precision."""
     points = r[:, None]
-    kernel = kernels.Gaussian(1.0)
-    return np.asarray(kernel_distance(kernel, real(0 * points), real(points)), float)
+    return np.asarray(kernel_distance(GAUSSIAN, real(0 * points), real(points)), float)
 
 
-def all_distances(X: jax.Array) -> np.ndarray:
+def gram_of(X: Array) -> ndarray:
+    """Return the Gram matrix of points by the library, in float64."""
+    return np.asarray(gram(GAUSSIAN, X), float)
+
+
+def all_distances(X: Array) -> ndarray:
     """Return the kernel distances (n, n) of points (n, d), by the library."""
     n = len(X)
     points = np.asarray(X)
     first = real(np.repeat(points, n, axis=0))
     second = real(np.tile(points, (n, 1)))
-    rows = kernel_distance(kernels.Gaussian(1.0), first, second)
+    rows = kernel_distance(GAUSSIAN, first, second)
     return np.asarray(rows, float).reshape(n, n)
 
 
-def fewest(bound: Formula, delta: float, least: int = 16) -> int:
+def fewest(bound: Formula, delta: float, least: int = 16, **options: Any) -> int:
     """Return the smallest num_frequencies, at least `least`, whose bound holds with probability 1 - delta."""
 
     def enough(t: int) -> bool:
-        b = bound(num_frequencies=float(t))
+        b = bound(num_frequencies=float(t), **options)
         return bool(b.valid) and b.probability >= 1 - delta
 
     high = least
@@ -187,6 +195,13 @@ def fewest(bound: Formula, delta: float, least: int = 16) -> int:
     return high
 
 
+def sized(name: str, data: Any, rows: int, **numbers: float) -> Setting:
+    """Return a setting with so many frequencies, as a number and as a shape, and other numbers."""
+    floats = {key: float(x) for key, x in numbers.items()}
+    floats["num_frequencies"] = float(rows)
+    return Setting(name, data, floats, {"rows": rows})
+
+
 def pair_settings(
     bound: Formula,
     distances: Sequence[float],
@@ -196,10 +211,10 @@ def pair_settings(
     """Return one setting for every distance, error and delta, with as many frequencies as the bound asks for."""
     settings = []
     for r, eps, delta in itertools.product(distances, errors, deltas):
-        t = fewest(partial(bound, distance=r, eps=eps), delta)
+        t = fewest(bound, delta, distance=r, eps=eps)
         name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
         settings.append(pair_setting(name, r, eps, t))
-    return tuple(settings)
+    return settings
 
 
 def pair_setting(name: str, r: float, eps: float, t: int) -> Setting:
@@ -217,10 +232,10 @@ def tiny(bound: Formula, errors: Sequence[float], logs: Sequence[float]) -> Sett
     settings = []
     for eps, log in itertools.product(errors, logs):
         root = optimize.brentq(excess, 1, 1e10, args=(eps, log))
-        t = float(math.ceil(root))
+        t = float(ceil(root))
         name = f"eps={eps:g}, delta=e^-{log:g}, t={t:g}"
         settings.append(Setting(name, numbers={"num_frequencies": t, "eps": eps}))
-    return tuple(settings)
+    return settings
 
 
 def times(factor: float, formula: Formula) -> Formula:
@@ -279,13 +294,26 @@ def _least_claimed(
 
 @dataclass(frozen=True)
 class Wrong:
-    """A control of `check`: another function, or options of the right one, and the settings if they are others."""
+    """A control of `check`, and in what it differs from the right form."""
 
     name: str
     mistake: str
     function: Any
     settings: Settings | None
+    times: float
     options: Mapping[str, Any]
+
+    def vary(self, function: Any) -> Any:
+        """Return the function of the control, for the right one."""
+        if self.function is not None:
+            function = self.function
+        if self.options:
+            function = partial(function, **self.options)
+        if self.times == 1:
+            return function
+        if isinstance(function, tuple):
+            return tuple(times(self.times, formula) for formula in function)
+        return times(self.times, function)
 
 
 def wrong(
@@ -294,10 +322,14 @@ def wrong(
     *,
     of: Any = None,
     at: Settings | None = None,
+    times: float = 1,
     **options: Any,
 ) -> Wrong:
-    """Return a control: the function with options, or another function `of`, and at other settings `at`."""
-    return Wrong(name, mistake, of, at, options)
+    """Return a control: the function with options, or another function `of`, and at other settings `at`.
+
+    With `times` a bound, or each of a tuple of bounds, is that of so many times as many frequencies as there are.
+    """
+    return Wrong(name, mistake, of, at, times, options)
 
 
 def check(
@@ -314,26 +346,26 @@ def check(
     make : makes a statement of a function, such as `Identity` or `exceeds(...)`.
     settings : of all forms and controls that have no others.
     controls : variants of the function of the corrected form, or of the printed one if there is no other.
-    printed, corrected : the functions of the forms that there are; `printed_at` are other settings of the first.
+    printed, corrected : the functions of the forms that there are; `printed` may be a statement of another kind, and
+        `printed_at` are other settings of it.
     share : of the right side that must fail, as a further control.
     """
     right = printed if corrected is None else corrected
     sabotaged = []
     for control in controls:
-        function = control.function or right
-        if control.options:
-            function = partial(function, **control.options)
-        at = control.settings or settings
-        sabotaged.append(Control(control.name, make(function), at, control.mistake))
+        statement = make(control.vary(right))
+        at = tuple(control.settings or settings)
+        sabotaged.append(Control(control.name, statement, at, control.mistake))
     if share is not None:
         sabotaged.append(part_of(share, make(right), settings))
-    return Check(
-        printed=None
-        if printed is None
-        else Form(make(printed), printed_at or settings),
-        corrected=None if corrected is None else Form(make(corrected), settings),
-        controls=tuple(sabotaged),
-    )
+    forms = {}
+    if printed is not None:
+        is_statement = not (callable(printed) or isinstance(printed, tuple))
+        statement = printed if is_statement else make(printed)
+        forms["printed"] = Form(statement, tuple(printed_at or settings))
+    if corrected is not None:
+        forms["corrected"] = Form(make(corrected), tuple(settings))
+    return Check(**forms, controls=tuple(sabotaged))
 
 
 def all_at_most_one(ratios: Any, source: str) -> Sides:

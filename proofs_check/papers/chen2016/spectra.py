@@ -3,24 +3,27 @@
 Every law is one of s z, z standard normal and s a function of an independent chi variable.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
+from math import pi, sqrt
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy import ndarray
+from numpy.linalg import norm
+from numpy.random import default_rng
 from scipy import stats
 
 from jaxkern import features, kernels
 from proofs_check.claim import Check, Control, Expectation, Form, Identity, Setting
-from proofs_check.papers.chen2016 import trials
 from proofs_check.papers.chen2016.setup import check, wrong
+from proofs_check.papers.chen2016.trials import inner_product
 from proofs_check.papers.shared import as_residual, normals, real
 
 DIM, ROWS, LENGTHSCALE = 8, 8, 1.5
-Array = np.ndarray
+Array = ndarray
 
 
 class Spectrum(NamedTuple):
@@ -35,8 +38,8 @@ class Spectrum(NamedTuple):
 SPECTRA = {
     "Gaussian": Spectrum(kernels.Gaussian, 0, np.ones_like),
     "Exponential": Spectrum(kernels.Exponential, 1, lambda chi: 1 / chi),
-    "Matern32": Spectrum(kernels.Matern32, 3, lambda chi: math.sqrt(3) / chi),
-    "Matern52": Spectrum(kernels.Matern52, 5, lambda chi: math.sqrt(5) / chi),
+    "Matern32": Spectrum(kernels.Matern32, 3, lambda chi: sqrt(3) / chi),
+    "Matern52": Spectrum(kernels.Matern52, 5, lambda chi: sqrt(5) / chi),
     "Laplacian": Spectrum(kernels.Laplacian, 1, lambda chi: 1 / chi, DIM),
     "Cauchy": Spectrum(kernels.Cauchy, 2, np.asarray, DIM),
 }
@@ -98,7 +101,7 @@ def _drawn(key: jax.Array, kernel: Any, X: jax.Array, columns: int) -> Draws:
         shifted_normals=normals(first, ROWS, columns, X.dtype),
         shifts=psi.shifts,
         uniforms=_each_row(
-            second, lambda k: jax.random.uniform(k, (), X.dtype, 0, 2 * math.pi)
+            second, lambda k: jax.random.uniform(k, (), X.dtype, 0, 2 * pi)
         ),
         values=jax.vmap(lambda x: kernel(X[0], x))(X[1:]),
         lengths=_lengths(key, kernel, phi.frequencies, options),
@@ -108,7 +111,7 @@ def _drawn(key: jax.Array, kernel: Any, X: jax.Array, columns: int) -> Draws:
 def _frequencies(law: Spectrum, numbers: Array) -> Array:
     """Return s z (ROWS, DIM) from the normals of each row, first those of z and then those of chi."""
     behind_chi = numbers[:, DIM:].reshape(ROWS, law.sets, law.degrees)
-    return numbers[:, :DIM] * law.scale(np.linalg.norm(behind_chi, axis=2))
+    return numbers[:, :DIM] * law.scale(norm(behind_chi, axis=2))
 
 
 def _mixture(law: Spectrum, deltas: Array, more: int = 0) -> Array:
@@ -141,7 +144,7 @@ def drawn_errors(
     Sabotaged, the lengthscale is `stretched`, all frequencies are the first, or chi has `more` normals.
     """
     law = SPECTRA[setting.name]
-    points = np.random.default_rng(11).standard_normal((6, DIM))
+    points = default_rng(11).standard_normal((6, DIM))
     X = real(LENGTHSCALE * points)
     kernel = law.kernel(stretched * LENGTHSCALE)
     draws = _drawn(key, kernel, X, DIM + law.degrees * law.sets)
@@ -159,10 +162,10 @@ def drawn_errors(
         paired = features.PairedFourier(kernel, real(W))(X)
         shifted = features.ShiftedFourier(kernel, real(V), real(draws.shifts))(X)
         phases = points @ W.T
-        waves = np.hstack([np.cos(phases), np.sin(phases)]) / math.sqrt(len(W))
+        waves = np.hstack([np.cos(phases), np.sin(phases)]) / sqrt(len(W))
         turned = np.cos(points @ V.T + draws.shifts)
         errors.append(paired - waves)
-        errors.append(shifted - turned * math.sqrt(2 / ROWS))
+        errors.append(shifted - turned * sqrt(2 / ROWS))
     return as_residual(np.concatenate([np.ravel(error) for error in errors]))
 
 
@@ -196,7 +199,7 @@ def _axes(name: str, r: float, rows: int, stretched: float = 1.0) -> Setting:
 def spectral_means() -> Check:
     """Return the check of the means of the features, over the coordinate directions."""
     statement = Expectation(
-        trials.inner_product,
+        inner_product,
         lambda s: s.numbers["K"],
         lambda s: s.numbers["K"],
         precision=0.02,

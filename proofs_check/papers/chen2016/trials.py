@@ -10,79 +10,94 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import Array
 
 from jaxkern import features, kernels
 from jaxkern.linalg import HIGHEST, eigvalsh, matmul
 from proofs_check.claim import sample
 
 Arrays = Mapping[str, Any]
-Numbers = Mapping[str, jax.Array]
+Numbers = Mapping[str, Array]
 
 
-def frequencies(key: jax.Array, dim: int, rows: int, dtype: Any) -> jax.Array:
+GAUSSIAN = kernels.Gaussian(1.0)
+
+
+def frequencies(key: Array, dim: int, rows: int, dtype: Any) -> Array:
     """Return the frequencies (rows, dim) of the library's map for a Gaussian kernel."""
-    kernel = kernels.Gaussian(1.0)
-    phi = features.paired_fourier(key, kernel, dim, num_frequencies=rows, dtype=dtype)
+    phi = features.paired_fourier(key, GAUSSIAN, dim, num_frequencies=rows, dtype=dtype)
     return phi.frequencies
 
 
-def _versine(phases: jax.Array) -> jax.Array:
+def frequencies_on_host(key: Array, dim: int, rows: int) -> np.ndarray:
+    """Return these frequencies, drawn in the default dtype, in float64."""
+    return np.asarray(frequencies(key, dim, rows, jnp.result_type(float)), float)
+
+
+def features_on_host(
+    key: Array, X: Array, rows: int, kernel: Any = GAUSSIAN
+) -> np.ndarray:
+    """Return `fourier_features` in float64."""
+    return np.asarray(fourier_features(key, X, rows, kernel), float)
+
+
+def fourier_features(key: Array, X: Array, rows: int, kernel: Any = GAUSSIAN) -> Array:
+    """Return the features (n, 2 rows) of points (n, d) by the library's map."""
+    phi = features.paired_fourier(
+        key, kernel, X.shape[1], num_frequencies=rows, dtype=X.dtype
+    )
+    return phi(X)
+
+
+def _versine(phases: Array) -> Array:
     """Return 1 - cos(phase), half of the squared distance of two features of one frequency."""
     return 2 * jnp.sin(phases / 2) ** 2
 
 
-def _mean(squared: jax.Array) -> jax.Array:
+def _mean(squared: Array) -> Array:
     """Return the mean of 1 - cos(<w, x - y>), half of D^2, for squared distances |x - y|^2."""
     return -jnp.expm1(-squared / 2)
 
 
-def _ratio(phases: jax.Array, squared: jax.Array) -> jax.Array:
+def _ratio(phases: Array, squared: Array) -> Array:
     """Return Dhat^2 / D^2 for phases <w, x - y> (t, ...) and squared distances (...), 1 where x = y."""
     true = jnp.where(squared > 0, _mean(squared), 1)
     images = jnp.mean(_versine(phases), axis=0)
     return jnp.where(squared > 0, images / true, 1)
 
 
-def _over_ball(w: jax.Array, population: Arrays) -> jax.Array:
+def _over_ball(w: Array, population: Arrays) -> Array:
     """Return the phases (t, directions, radii) of the differences within a ball."""
     along = matmul(w, population["directions"].T)
     return along[:, :, None] * population["radii"][None, None, :]
 
 
 def inner_product(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> Array:
     """<phi(x), phi(y)> by the library, in the mean over x, where y is the last point."""
-    pair = population["pair"]
-    phi = features.paired_fourier(
-        key, population["kernel"], pair.shape[1], num_frequencies=rows, dtype=pair.dtype
-    )
-    Z = phi(pair)
+    Z = fourier_features(key, population["pair"], rows, population["kernel"])
     return jnp.vdot(jnp.mean(Z[:-1], axis=0), Z[-1], precision=HIGHEST)
 
 
 def squared_ratio(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> Array:
     """|phi(x) - phi(y)|^2 / D^2 by the library."""
-    pair = population["pair"]
-    kernel = kernels.Gaussian(1.0)
-    phi = features.paired_fourier(
-        key, kernel, pair.shape[1], num_frequencies=rows, dtype=pair.dtype
-    )
-    x, y = phi(pair)
+    x, y = fourier_features(key, population["pair"], rows)
     return jnp.sum((x - y) ** 2) / (2 * _mean(numbers["distance"] ** 2))
 
 
 def distance_to_the_limit(
-    key: jax.Array,
+    key: Array,
     population: Arrays,
     numbers: Numbers,
     *,
     rows: int,
     maps: int,
     limit: int = 1,
-) -> jax.Array:
+) -> Array:
     """|Dhat^2 / D^2 - (1 / t) sum w^2| for one pair at distance r, in the mean over maps; or less 1, with `limit=0`."""
     r = numbers["r"]
     w = frequencies(key, 1, rows * maps, r.dtype).reshape(rows, maps)
@@ -91,8 +106,8 @@ def distance_to_the_limit(
 
 
 def largest_error(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> Array:
     """max |Dhat / D - 1| over the pairs whose differences (N, d) the population holds."""
     differences = population["differences"]
     w = frequencies(key, differences.shape[1], rows, differences.dtype)
@@ -102,15 +117,15 @@ def largest_error(
 
 @sample("part of the points")
 def largest_error_of_part(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int, part: int
+) -> Array:
     """The same with a part of the frequencies."""
     return largest_error(key, population, numbers, rows=rows // part)
 
 
 def projection_error(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int = 1
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int, part: int = 1
+) -> Array:
     """max |(|R u| / sqrt(m)) - 1| over unit vectors u (N, n), for a Gaussian R of m = rows / part rows."""
     units = population["units"]
     R = jax.random.normal(key, (rows // part, units.shape[1]), units.dtype)
@@ -118,16 +133,14 @@ def projection_error(
     return jnp.max(jnp.abs(lengths - 1))
 
 
-def accuracy(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> jax.Array:
+def accuracy(key: Array, population: Arrays, numbers: Numbers, *, rows: int) -> Array:
     """One over that error: it is at most 1 / eps where some pair fails."""
     return 1 / projection_error(key, population, numbers, rows=rows)
 
 
 def kernel_error(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int = 1
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int, part: int = 1
+) -> Array:
     """max |Khat - K| over the pairs whose differences (N, d) the population holds."""
     differences = population["differences"]
     w = frequencies(key, differences.shape[1], rows // part, differences.dtype)
@@ -137,8 +150,8 @@ def kernel_error(
 
 
 def kernel_error_over_ball(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> Array:
     """max |Khat - K| over a grid of differences, at most that of the ball."""
     radii = population["radii"]
     w = frequencies(key, population["directions"].shape[1], rows, radii.dtype)
@@ -147,8 +160,8 @@ def kernel_error_over_ball(
 
 
 def minimum_error(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> Array:
     """max over x of |min_y Dhat / min_y D - 1| for differences x - y (number of x, number of y, d)."""
     differences = population["differences"]
     w = frequencies(key, differences.shape[2], rows, differences.dtype)
@@ -159,8 +172,8 @@ def minimum_error(
 
 
 def largest_along(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> Array:
     """max |Dhat^2 / D^2 - 1| over scales lambda in (0, 1] of one difference of length r, and over lambda to 0."""
     r = numbers["distance"]
     w = frequencies(key, 1, rows, r.dtype)
@@ -171,8 +184,8 @@ def largest_along(
 
 @sample("tail ratio")
 def tail_ratio(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, components: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int, components: int
+) -> Array:
     """|Rhat_k / R_k - 1| of k + 1 points of a line that shrinks to a point, in the limit, k = `components`.
 
     It is the product of the recurrence coefficients of the orthogonal polynomials of the measure that puts 1 / (2 t)
@@ -196,8 +209,8 @@ def tail_ratio(
 
 
 def largest_inverse_error(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, most: int, maps: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, most: int, maps: int
+) -> Array:
     """max |D / Dhat - 1| over pairs, from the first t of `most` frequencies, in the mean over maps."""
     differences = population["differences"]
     w = frequencies(key, differences.shape[1], most * maps, differences.dtype)
@@ -210,16 +223,16 @@ def largest_inverse_error(
 
 
 def lipschitz(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, dim: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int, dim: int
+) -> Array:
     """2 c |A| with A = sum w w' / t: the Lipschitz constant of Dhat^2 over |Delta| <= c, in the limit of small c."""
     w = frequencies(key, dim, rows, numbers["radius"].dtype)
     return 2 * numbers["radius"] * eigvalsh(matmul(w.T, w) / rows)[0]
 
 
 def error_over_ball(
-    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
-) -> jax.Array:
+    key: Array, population: Arrays, numbers: Numbers, *, rows: int
+) -> Array:
     """max |Dhat / D - 1| over a grid of differences and over all that shrink to zero, at most that of the ball."""
     w = frequencies(key, population["directions"].shape[1], rows, numbers["eps"].dtype)
     phases = _over_ball(w, population)
