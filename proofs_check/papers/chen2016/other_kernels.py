@@ -11,7 +11,7 @@ from scipy import stats
 from jaxkern import features, kernels, plan
 from jaxkern.bounds import Bound
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Inequality, Setting, Tail
+from proofs_check.claim import Check, Inequality, Setting, Tail
 from proofs_check.papers.chen2016.cosines import versine
 from proofs_check.papers.chen2016.setup import Sides, all_at_most_one, check, wrong
 from proofs_check.papers.shared import at_most_one, real
@@ -122,13 +122,13 @@ def mixture_ball() -> Check:
     name = f"Matern 5/2 on a line, eps={eps:g}, t={size}"
     settings = (Setting(name, _along_line(kernel), {}, {"size": size}),)
     right = Bound(eps, planned.probability, True, planned.source)
-    tail = Tail(_largest_error, lambda setting: right)
     exponential = kernels.Exponential(real(1.0))
     rough = controls.changed(
         settings, "exponential", data=lambda _: _along_line(exponential)
     )
-    name = "a kernel without a second moment"
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(Control(name, tail, rough, "wrong law"),),
+    return check(
+        Tail,
+        settings,
+        wrong("a kernel without a second moment", "wrong law", at=rough),
+        corrected=Tail(_largest_error, lambda setting: right),
     )

@@ -19,19 +19,18 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import (
     Check,
-    Control,
     Exact,
     Expectation,
-    Form,
     Identity,
     Inequality,
     Setting,
 )
-from proofs_check.papers.chen2016 import cosines, setup
+from proofs_check.papers.chen2016 import cosines
 from proofs_check.papers.chen2016.cosines import log_outside, paired_mean
 from proofs_check.papers.chen2016.setup import (
     Formula,
     Inputs,
+    Settings,
     Sides,
     all_at_most_one,
     check,
@@ -80,7 +79,7 @@ def _cosine_variance(setting: Setting) -> float:
     return (1 - setting.numbers["K"] ** 2) ** 2 / 2 / setting.shapes["rows"]
 
 
-def cor2_1(inputs: setup.Inputs) -> Check:
+def cor2_1(inputs: Inputs) -> Check:
     statement = Expectation(
         inner_product,
         lambda s: s.numbers["K"],
@@ -104,13 +103,12 @@ def cor2_1(inputs: setup.Inputs) -> Check:
         "gamma",
         data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])},
     )
-    name = "points one per cent farther apart"
-    return Check(
-        printed=Form(statement, pairs),
-        controls=(
-            Control(name, statement, farther, "wrong factor"),
-            Control("gamma for the lengthscale", statement, gamma, "swapped constants"),
-        ),
+    return check(
+        Expectation,
+        pairs,
+        wrong("points one per cent farther apart", "wrong factor", at=farther),
+        wrong("gamma for the lengthscale", "swapped constants", at=gamma),
+        printed=statement,
     )
 
 
@@ -132,7 +130,7 @@ def _additive_tail(value: float, setting: Setting) -> float:
     return LOG2 + float(stats.binom.logsf(heads - 1, t, 0.5))
 
 
-def _signs(*logs: float) -> tuple[Setting, ...]:
+def _signs(*logs: float) -> Settings:
     """Return settings in which the cosines are signs, with the t at which Hoeffding's bound is e^-log."""
     settings = []
     for eps, log in itertools.product((0.01, 0.1), logs):
@@ -148,7 +146,7 @@ def _at_any_distance(formula: Formula, *, distance: float, **options: float) -> 
 
 def _gaussian(
     formula: Formula, distances: Sequence[float], deltas: Sequence[float]
-) -> tuple[Setting, ...]:
+) -> Settings:
     bound = partial(_at_any_distance, formula)
     return pair_settings(bound, distances, (0.1, 0.3), deltas)
 
@@ -199,9 +197,9 @@ def _within_limits(
     return fourier.kernel_values_given(
         eps=eps,
         num_frequencies=num_frequencies,
-        squared_distances=[(nearest * distance) ** 2],
-        farthest=[(farthest * distance) ** 2],
-        pairs=[1.0],
+        squared_distances=np.array([(nearest * distance) ** 2]),
+        farthest=np.array([(farthest * distance) ** 2]),
+        pairs=np.ones(1),
     )
 
 

@@ -22,9 +22,7 @@ from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,
     Check,
-    Control,
     Exact,
-    Form,
     Identity,
     Inequality,
     Rate,
@@ -247,12 +245,12 @@ def lem3_1(grids: Grids) -> Check:
     other = controls.changed(settings, "1 for the limit", shapes={"limit": 0})
     to_one = rate(exponent=2.0, moment=_ratio_variance)
     slower = rate(exponent=1.75, moment=_limit_moment)
-    return Check(
-        printed=Form(rate(exponent=2.0, moment=_limit_moment), settings),
-        controls=(
-            Control("the limit 1", to_one, other, "wrong operator"),
-            Control("the power 1.75", slower, settings, "wrong power"),
-        ),
+    return check(
+        Rate,
+        settings,
+        wrong("the limit 1", "wrong operator", of=to_one, at=other),
+        wrong("the power 1.75", "wrong power", of=slower),
+        printed=rate(exponent=2.0, moment=_limit_moment),
     )
 
 

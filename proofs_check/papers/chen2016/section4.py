@@ -31,6 +31,7 @@ from proofs_check.papers.chen2016.setup import (
     Logs,
     PointSet,
     Sides,
+    Wrong,
     below,
     check,
     distances_of,
@@ -42,6 +43,7 @@ from proofs_check.papers.chen2016.setup import (
     pair_settings,
     relative_tail,
     sized,
+    tail,
     tiny,
     wrong,
 )
@@ -132,11 +134,12 @@ def _with_quartic(
 
 
 def lem4_1_proof(grids: Grids) -> Check:
-    half = {"factor": 0.25, "shares": (0.4,)}
+    near = grids["near"]
+    half = partial(_with_quartic, factor=0.25, shares=(0.4,))
     return check(
         Inequality,
         grids["both"],
-        wrong("half of the logarithm", "wrong factor", at=grids["near"], **half),
+        wrong("half of the logarithm", "wrong factor", of=half, at=near),
         printed=partial(_with_quartic, sign=1),
         corrected=_with_quartic,
     )
@@ -284,7 +287,7 @@ def all_pairs_settings(
 
 def fewer_frequencies(
     bound: Callable[[Setting], Bound], setting: Setting, data: Population | None
-) -> Control:
+) -> Wrong:
     """Return the control of a bound for all pairs; the distances of a table may be too large for a half to show."""
     name = "half of the frequencies"
     part = 2
@@ -292,7 +295,8 @@ def fewer_frequencies(
         name = "one frequency"
         part = setting.shapes["rows"]
     fewer = controls.changed((setting,), name, shapes={"part": part})
-    return Control(name, Tail(largest_error_of_part, bound), fewer, "wrong factor")
+    statement = Tail(largest_error_of_part, bound)
+    return wrong(name, "wrong factor", of=statement, at=fewer)
 
 
 def _all_pairs_shape(*, num_points: float, num_frequencies: float) -> Bound:
@@ -302,16 +306,14 @@ def _all_pairs_shape(*, num_points: float, num_frequencies: float) -> Bound:
 
 
 def thm4_1(inputs: Inputs) -> Check:
-    formula = fourier.relative_distances
-    bound = bound_of(formula)
-    statement = Tail(largest_error, bound)
-    shape = Calibrated(largest_error, bound_of(_all_pairs_shape), sqrt(6), sqrt(6))
-    settings = all_pairs_settings(formula, inputs.point_sets, inputs.deltas, 0.25)
-    return Check(
-        printed=Form(shape, settings),
-        corrected=Form(statement, settings),
-        controls=(
-            fewer_frequencies(bound, settings[0], inputs.data),
-            controls.part_of(0.78, statement, settings),
-        ),
+    bound = fourier.relative_distances
+    settings = all_pairs_settings(bound, inputs.point_sets, inputs.deltas, 0.25)
+    root = sqrt(6)
+    return check(
+        tail(largest_error),
+        settings,
+        fewer_frequencies(bound_of(bound), settings[0], inputs.data),
+        printed=Calibrated(largest_error, bound_of(_all_pairs_shape), root, root),
+        corrected=bound,
+        share=0.78,
     )

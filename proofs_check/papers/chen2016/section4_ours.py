@@ -61,6 +61,7 @@ from proofs_check.papers.chen2016.setup import (
     pair_settings,
     point_set,
     relative_tail,
+    tail,
     tiny,
     wrong,
 )
@@ -193,19 +194,17 @@ def relative_distances_pair(inputs: Inputs) -> Check:
 
 
 def relative_distances(inputs: Inputs) -> Check:
-    formula = fourier.relative_distances_sharp
-    bound = bound_of(formula)
+    bound = fourier.relative_distances_sharp
     # The bound is within a factor 3 of the truth for n points: few trials tell the two apart only where delta is large.
-    settings: tuple[Setting, ...] = ()
+    settings: list[Setting] = []
     for eps in (0.2, 0.4) if inputs.full else (0.2,):
-        settings += all_pairs_settings(formula, inputs.point_sets, (0.5,), eps)
-    tail = Tail(largest_error, bound)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(
-            fewer_frequencies(bound, settings[0], inputs.data),
-            controls.part_of(0.77, tail, settings),
-        ),
+        settings += all_pairs_settings(bound, inputs.point_sets, (0.5,), eps)
+    return check(
+        tail(largest_error),
+        settings,
+        fewer_frequencies(bound_of(bound), settings[0], inputs.data),
+        corrected=bound,
+        share=0.77,
     )
 
 
@@ -255,12 +254,12 @@ def _and_farther(r: float) -> Setting:
 
 def far_convex_order(inputs: Inputs) -> Check:
     distances = inputs.distances((0.05, 0.3, 1.0, 2.0, 3.5, 5.0), 0.02, 5.0)
-    middle = tuple(map(_and_farther, (0.3, 1.0)))
+    middle = tuple(_and_farther(r) for r in (0.3, 1.0))
     holds = Inequality(_farther_over_nearer)
     unscaled = Inequality(partial(_farther_over_nearer, scaled=False))
     name = "not divided by the mean"
     return Check(
-        corrected=Form(holds, tuple(map(_and_farther, distances))),
+        corrected=Form(holds, tuple(_and_farther(r) for r in distances)),
         controls=(
             controls.part_of(0.99, holds, middle),
             Control(name, unscaled, middle, "missing normalisation"),
@@ -358,27 +357,23 @@ def relative_distances_given(inputs: Inputs) -> Check:
     sets = [(points, 0.25) for points in inputs.point_sets]
     if inputs.data is None:
         sets = list(zip(_known_sets(), (0.197, 0.1435, 0.1515), strict=True))
-    planned = []
+    settings = []
     for delta in (0.5, 0.05) if inputs.full else (0.5,):
         for points, eps in sets:
             # As many frequencies as the plan for these distances has.
             t = _planned(eps, delta, EDGES, _counts(points[2]["squared"]))
-            planned.append(at_points(points, eps, delta, t))
-    settings = tuple(planned)
-    statement = Tail(largest_error, _of_histogram)
-    if inputs.data is not None:
-        # The pairs of a table may all be alike, and so far apart that farther is no different.
-        fewer = fewer_frequencies(_of_histogram, settings[0], inputs.data)
-        return Check(corrected=Form(statement, settings), controls=(fewer,))
+            settings.append(at_points(points, eps, delta, t))
     first = settings[:1]
     second = settings[1:2]
-    return check(
-        partial(Tail, largest_error),
-        settings,
+    sabotaged = [
         wrong("half of the frequencies", "wrong factor", at=second, share=2.0),
         wrong("taken as four times as far", "wrong factor", at=first, stretched=4.0),
-        corrected=_of_histogram,
-    )
+    ]
+    if inputs.data is not None:
+        # The pairs of a table may all be alike, and so far apart that farther is no different.
+        sabotaged = [fewer_frequencies(_of_histogram, settings[0], inputs.data)]
+    statement = partial(Tail, largest_error)
+    return check(statement, settings, *sabotaged, corrected=_of_histogram)
 
 
 def _rare_at_distance(formula: Formula) -> Rare:

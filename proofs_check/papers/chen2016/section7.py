@@ -20,8 +20,6 @@ from jaxkern.bounds import Bound
 from jaxkern.linalg import eigh, eigvalsh, matmul
 from proofs_check.claim import (
     Check,
-    Control,
-    Form,
     Identity,
     Inequality,
     Rate,
@@ -114,16 +112,13 @@ def sec7_1_relative() -> Check:
         shapes = {"rows": t, "components": k}
         shrinking.append(Setting(name, None, numbers, shapes))
     X = real(default_rng(3).standard_normal((40, 3)))
-    settings = grid("40 points, t={t}", data=X, shapes="t", t=(15, 60))
-    without = Inequality(partial(_residuals_by_gram, counted=False))
-    of_distances = Tail(tail_ratio, bound_of(_as_for_distances))
-    name = "the error of distances"
-    return Check(
-        corrected=Form(Inequality(_residuals_by_gram), settings),
-        controls=(
-            Control("without the factor k", without, settings, "term left out"),
-            Control(name, of_distances, tuple(shrinking), "wrong operator"),
-        ),
+    error = Tail(tail_ratio, bound_of(_as_for_distances))
+    return check(
+        Inequality,
+        grid("40 points, t={t}", data=X, shapes="t", t=(15, 60)),
+        wrong("without the factor k", "term left out", counted=False),
+        wrong("the error of distances", "wrong operator", of=error, at=shrinking),
+        corrected=_residuals_by_gram,
     )
 
 
@@ -280,11 +275,8 @@ def fig2_left() -> Check:
         maps=[4],
     )
     rate = partial(Rate, largest_inverse_error, "t", width=0.1, moment=_largest_moment)
-    faster = rate(exponent=-1.0)
-    return Check(
-        printed=Form(rate(exponent=-0.5), settings),
-        controls=(Control("1 / t", faster, settings, "wrong power"),),
-    )
+    faster = wrong("1 / t", "wrong power", of=rate(exponent=-1.0))
+    return check(Rate, settings, faster, printed=rate(exponent=-0.5))
 
 
 def _relative_variance(r: float, step: bool = True) -> ndarray:

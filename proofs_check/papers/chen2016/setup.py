@@ -346,26 +346,30 @@ def check(
     make : makes a statement of a function, such as `Identity` or `exceeds(...)`.
     settings : of all forms and controls that have no others.
     controls : variants of the function of the corrected form, or of the printed one if there is no other.
-    printed, corrected : the functions of the forms that there are; `printed` may be a statement of another kind, and
-        `printed_at` are other settings of it.
+    printed, corrected : the functions of the forms that there are, or statements; `printed_at` are other settings.
     share : of the right side that must fail, as a further control.
     """
     right = printed if corrected is None else corrected
     sabotaged = []
     for control in controls:
-        statement = make(control.vary(right))
+        statement = _statement(make, control.vary(right))
         at = tuple(control.settings or settings)
         sabotaged.append(Control(control.name, statement, at, control.mistake))
     if share is not None:
-        sabotaged.append(part_of(share, make(right), settings))
+        sabotaged.append(part_of(share, _statement(make, right), settings))
     forms = {}
     if printed is not None:
-        is_statement = not (callable(printed) or isinstance(printed, tuple))
-        statement = printed if is_statement else make(printed)
-        forms["printed"] = Form(statement, tuple(printed_at or settings))
+        at = tuple(printed_at or settings)
+        forms["printed"] = Form(_statement(make, printed), at)
     if corrected is not None:
-        forms["corrected"] = Form(make(corrected), tuple(settings))
+        forms["corrected"] = Form(_statement(make, corrected), tuple(settings))
     return Check(**forms, controls=tuple(sabotaged))
+
+
+def _statement(make: Make, function: Any) -> Any:
+    """Return the statement of a function, or of a tuple of formulas; a statement is returned as it is."""
+    is_function = callable(function) or isinstance(function, tuple)
+    return make(function) if is_function else function
 
 
 def all_at_most_one(ratios: Any, source: str) -> Sides:

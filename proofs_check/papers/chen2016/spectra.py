@@ -17,7 +17,7 @@ from numpy.random import default_rng
 from scipy import stats
 
 from jaxkern import features, kernels
-from proofs_check.claim import Check, Control, Expectation, Form, Identity, Setting
+from proofs_check.claim import Check, Expectation, Identity, Setting
 from proofs_check.papers.chen2016.setup import check, wrong
 from proofs_check.papers.chen2016.trials import inner_product
 from proofs_check.papers.shared import as_residual, normals, real
@@ -215,7 +215,5 @@ def spectral_means() -> Check:
     )
     longer = (_axes("Matern52", 1.0, 128, stretched=1.01),)
     name = "a lengthscale one per cent longer"
-    return Check(
-        corrected=Form(statement, settings),
-        controls=(Control(name, statement, longer, "wrong factor"),),
-    )
+    stretched = wrong(name, "wrong factor", at=longer)
+    return check(Expectation, settings, stretched, corrected=statement)
