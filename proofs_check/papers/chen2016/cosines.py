@@ -17,7 +17,6 @@ from scipy import special, stats
 
 from jaxkern import features
 from jaxkern.linalg import matmul
-from proofs_check.claim import Setting
 from proofs_check.papers.shared import real
 
 OfKernel = Callable[[Any], Any]
@@ -37,7 +36,7 @@ def pair_cdf(distance: float, t: int, x: Any) -> ndarray:
     mu = mean(distance)
     # Where the law of Y is that of chi-square or of a cosine, |f(v)| is at most of the order of v^(-t/2).
     most = 10 ** (30 / t) - 1 + 9 / sqrt(t * min(2.0, 0.5 / mu**2))
-    period = 20 * sqrt(2 / t) + 120 / t + 2 * float(np.max(np.abs(x - 1)))
+    period = 20 * sqrt(2 / t) + 120 / t + 2 * np.max(np.abs(x - 1))
     step = 2 * pi / (t * period)
     v = (np.arange(ceil(most / step)) + 0.5) * step
     # Either of two steps is fine enough for exp(i v Y): by its local frequency, or by its Fourier series in w.
@@ -103,9 +102,15 @@ def _along(pair: Array, key: Array, scale: float) -> tuple[Array, Array]:
     return across + along, jnp.asarray(weights, pair.dtype)
 
 
+def _error_of_mean(data: Any, weights: Array, products: ndarray) -> ndarray:
+    """Return the difference of the mean of products and the kernel value of a pair."""
+    value = np.asarray(data["kernel"](*data["pair"]))
+    return np.abs(np.asarray(weights) @ products - value)[None]
+
+
 def paired_mean(
     key: Array,
-    setting: Setting,
+    data: Any,
     *,
     scale: float = 1.0,
     drawn: OfKernel = _same,
@@ -115,19 +120,18 @@ def paired_mean(
 
     The map is that of the kernel drawn(K); without `normalised` its factor 1/sqrt(t) is taken off.
     """
-    kernel = setting.data["kernel"]
-    pair = setting.data["pair"]
-    w, weights = _along(pair, key, scale)
-    x, y = np.asarray(features.PairedFourier(drawn(kernel), w)(pair))
-    products = (x * y).reshape(2, -1).sum(axis=0)
-    factor = 1 if normalised else len(w)
-    products = products * len(w) * factor
-    return np.abs(np.asarray(weights) @ products - np.asarray(kernel(*pair)))[None]
+    w, weights = _along(data["pair"], key, scale)
+    phi = features.PairedFourier(drawn(data["kernel"]), w)
+    x, y = np.asarray(phi(data["pair"]))
+    products = (x * y).reshape(2, -1).sum(axis=0) * len(w)
+    if not normalised:
+        products = products * len(w)
+    return _error_of_mean(data, weights, products)
 
 
 def shifted_mean(
     key: Array,
-    setting: Setting,
+    data: Any,
     *,
     factor: float = 1.0,
     shifted: bool = True,
@@ -137,33 +141,31 @@ def shifted_mean(
 
     Four equally spaced shifts have the mean over all shifts exactly. The map is that of the kernel drawn(K).
     """
-    kernel = setting.data["kernel"]
-    pair = setting.data["pair"]
-    w, weights = _along(pair, key, 1.0)
-    shifts = np.tile(np.arange(4) * pi / 2 * shifted, len(w))
+    w, weights = _along(data["pair"], key, 1.0)
+    shifts = real(np.tile(np.arange(4) * pi / 2 * shifted, len(w)))
     frequencies = real(np.repeat(w, 4, axis=0))
-    phi = features.ShiftedFourier(drawn(kernel), frequencies, real(shifts))
-    x, y = factor * np.asarray(phi(pair))
+    phi = features.ShiftedFourier(drawn(data["kernel"]), frequencies, shifts)
+    x, y = factor * np.asarray(phi(data["pair"]))
     products = (x * y).reshape(-1, 4).mean(axis=1) * 4 * len(w)
-    return np.abs(np.asarray(weights) @ products - np.asarray(kernel(*pair)))[None]
+    return _error_of_mean(data, weights, products)
 
 
-def variances(key: Array, setting: Setting, *, distance: bool) -> tuple[float, float]:
+def variances(key: Array, data: Any, *, distance: bool) -> tuple[float, float]:
     """Return m times the variance for paired and for shifted features of one pair, m the number of features.
 
     Of the inner product, or of the squared distance. Both are exact: quadrature nodes for the frequencies, and eight
     equally spaced shifts, which have the mean of every trigonometric polynomial of degree below 8.
     """
-    kernel = setting.data["kernel"]
-    pair = setting.data["pair"]
+    kernel = data["kernel"]
+    pair = data["pair"]
     w, chances = _along(pair, key, 1.0)
-    count = w.shape[0]
+    count = len(w)
     weights = np.asarray(chances, float)
     Z = np.asarray(features.PairedFourier(kernel, w)(pair), float)
     x, y = Z.reshape(2, 2, count) * sqrt(count)
     paired = np.sum((x - y) ** 2 if distance else x * y, axis=0)
-    shifts = np.tile(np.arange(8) * pi / 4, count)
-    phi = features.ShiftedFourier(kernel, real(np.repeat(w, 8, axis=0)), real(shifts))
+    shifts = real(np.tile(np.arange(8) * pi / 4, count))
+    phi = features.ShiftedFourier(kernel, real(np.repeat(w, 8, axis=0)), shifts)
     x, y = np.asarray(phi(pair), float) * sqrt(8 * count)
     shifted = (x - y) ** 2 if distance else x * y
     eighths = np.repeat(weights / 8, 8)

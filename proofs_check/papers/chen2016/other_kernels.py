@@ -45,8 +45,8 @@ def _least_ratio(key: Array, data: Any, size: int) -> Sides:
     """Return Dhat / D over 0.01 where r times the mean of w^2 is below 2e-4: Dhat^2 is below 2e-4 r."""
     kernel = data["kernel"]
     w = np.asarray(_frequencies(key, kernel, size), float)
-    r = 1.9e-4 / float(np.mean(w**2))
-    squared = float(np.mean(versine(r * w))) / _gap(kernel, r)
+    r = 1.9e-4 / np.mean(w**2)
+    squared = np.mean(versine(r * w)) / _gap(kernel, r)
     return [at_most_one(sqrt(squared) / 0.01, "jaxkern, Theorem N of chen2016")]
 
 

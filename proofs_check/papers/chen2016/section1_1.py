@@ -5,6 +5,7 @@ Constants that the section leaves in O(.) are proved in `docs/theory/chen2016.md
 
 from functools import partial
 from math import ceil, log, sqrt
+from typing import Any
 
 import numpy as np
 from jax import Array
@@ -143,10 +144,8 @@ def sec1_1_ball(inputs: Inputs) -> Check:
     )
 
 
-def _paired_over_shifted(
-    key: Array, setting: Setting, *, distance: bool = False
-) -> Sides:
-    paired, shifted = cosines.variances(key, setting, distance=distance)
+def _paired_over_shifted(key: Array, data: Any, *, distance: bool = False) -> Sides:
+    paired, shifted = cosines.variances(key, data, distance=distance)
     return [at_most_one(paired / shifted, "the variance of the map with a tilde")]
 
 
@@ -159,10 +158,10 @@ def sec1_1_variance(inputs: Inputs) -> Check:
 
 
 def _closed_variances(
-    key: Array, setting: Setting, K: float, *, swapped: bool = False
+    key: Array, data: Any, K: float, *, swapped: bool = False
 ) -> ndarray:
     """Return the errors of the closed forms of both variances of Dhat^2 / D^2."""
-    variances = np.array(cosines.variances(key, setting, distance=True))
+    variances = np.array(cosines.variances(key, data, distance=True))
     closed = np.array([(1 + K) ** 2, 0.5 + 0.75 * (1 + K) ** 2])
     if swapped:
         closed = closed[::-1]

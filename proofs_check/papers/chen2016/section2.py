@@ -7,7 +7,6 @@ correction.
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
 from functools import partial
 from math import ceil, exp, pi, sqrt
 
@@ -28,7 +27,6 @@ from proofs_check.claim import (
 from proofs_check.papers.chen2016 import cosines
 from proofs_check.papers.chen2016.cosines import log_outside, paired_mean
 from proofs_check.papers.chen2016.setup import (
-    Formula,
     Inputs,
     Settings,
     Sides,
@@ -140,27 +138,17 @@ def _signs(*logs: float) -> Settings:
     return settings
 
 
-def _at_any_distance(formula: Formula, *, distance: float, **options: float) -> Bound:
-    return formula(**options)
-
-
-def _gaussian(
-    formula: Formula, distances: Sequence[float], deltas: Sequence[float]
-) -> Settings:
-    bound = partial(_at_any_distance, formula)
-    return pair_settings(bound, distances, (0.1, 0.3), deltas)
-
-
 PRINTED_VALUE = partial(fourier.kernel_value, as_printed=True)
 BOTH_VALUES = (fourier.kernel_value, partial(fourier.kernel_values, num_points=2))
 """Of two points the bound for n points says the same."""
 
 
 def cor2_2(inputs: Inputs) -> Check:
+    errors = (0.1, 0.3)
     distances = inputs.distances((3.0, 10.0), 0.5, 12.0)
-    settings = _gaussian(fourier.kernel_value, distances, inputs.deltas)
-    few = _gaussian(fourier.kernel_value, (3.0,), inputs.deltas)
-    near = _gaussian(PRINTED_VALUE, distances, inputs.deltas)
+    settings = pair_settings(fourier.kernel_value, distances, errors, inputs.deltas)
+    few = pair_settings(fourier.kernel_value, (3.0,), errors, inputs.deltas)
+    near = pair_settings(PRINTED_VALUE, distances, errors, inputs.deltas)
     return check(
         exceeds_all(_additive_tail),
         (*_signs(3.0), *settings),
@@ -180,7 +168,7 @@ def cor2_2_rare(inputs: Inputs) -> Check:
         (*_signs(*inputs.logs), *deep),
         wrong(name, "wrong factor", at=deep, times=1.01),
         printed=(PRINTED_VALUE,),
-        printed_at=_gaussian(PRINTED_VALUE, (3.0,), rare),
+        printed_at=pair_settings(PRINTED_VALUE, (3.0,), (0.1, 0.3), rare),
         corrected=BOTH_VALUES,
     )
 

@@ -103,7 +103,7 @@ def _between(
     """Return the sides of (2) at distances."""
     D = distances(data)
     pairs = zip(D, data, strict=True)
-    lowers = [above(d, lower(distance=float(r))) for d, r in pairs]
+    lowers = [above(d, lower(distance=r)) for d, r in pairs]
     return lowers + all_at_most_one(D / data, "chen2016, (2), right")
 
 
@@ -132,7 +132,7 @@ def _near_square(share: float = 1.0) -> Sides:
     r = 2 * np.sqrt(errors) * np.tile(np.linspace(0.1, 1 - 1e-9, 10), 40)
     sides = []
     for d, eps, x in zip(distances_of(r), errors, r, strict=True):
-        right = fourier.squared_distance_lower(eps=float(eps), distance=float(x))
+        right = fourier.squared_distance_lower(eps=eps, distance=x)
         if share < 1:
             right = always((1 - share * eps) * x**2, "a share of eps")
         sides.append(above(d**2, right))
@@ -154,7 +154,7 @@ def _expansion(
     difference = data[0] - data[1]
     r = float(jnp.linalg.norm(difference))
     w = np.asarray(phi.frequencies, float) @ np.asarray(difference, float) / r
-    cosine = float(np.mean(np.cos(w * r)))
+    cosine = np.mean(np.cos(w * r))
     computed = float(jnp.sum((x - y) ** 2)) / (2 * cosines.mean(r))
     expanded = (1 - cosine) / (-expm1(sign * r**2 / 2)) * factor
     return as_residual([expanded / computed - 1])

@@ -51,7 +51,7 @@ def _norm_of_copy(
     t = 7
     w = frequencies_on_host(key, 3, t)
     difference = np.array([0.3, -0.2, 0.7])
-    r = float(np.linalg.norm(difference))
+    r = np.linalg.norm(difference)
     components = w @ difference / r
     left = sqrt(np.sum((w @ (scale * difference)) ** 2) / count)
     squared = np.sum(components**2) * scale ** (1 if as_printed else 2) * r**2
@@ -187,8 +187,8 @@ def _small_copies(
     sides = []
     for h in (exact, drawn, np.asarray(small, float)):
         images = np.linalg.norm(differences_of(h), axis=1)
-        largest = float(np.max(images / D - 1))
-        smallest = float(np.max(1 - images / D))
+        largest = np.max(images / D - 1)
+        smallest = np.max(1 - images / D)
         ratios = images / (scale * r)
         ups = ratios / (1 + largest)
         downs = (1 - smallest) * lower / ratios

@@ -104,10 +104,7 @@ def convex_order(inputs: Inputs) -> Check:
     )
 
 
-def _sharp_pair(*, eps: float, num_frequencies: float) -> Bound:
-    return fourier.relative_distances_sharp(
-        eps=eps, num_frequencies=num_frequencies, num_points=2
-    )
+_sharp_pair = partial(fourier.relative_distances_sharp, num_points=2)
 
 
 def _beyond(tail: Any, half: float, level: float, far: float) -> float:
@@ -172,10 +169,6 @@ def fourier_pair_law() -> Check:
     )
 
 
-def _at_every_distance(*, distance: float, eps: float, num_frequencies: float) -> Bound:
-    return _sharp_pair(eps=eps, num_frequencies=num_frequencies)
-
-
 def _third(*, eps: float, num_frequencies: float) -> Bound:
     b = _sharp_pair(eps=eps, num_frequencies=num_frequencies)
     return Bound(b.value, 1 - (1 - b.probability) / 3, b.valid, b.source)
@@ -184,10 +177,10 @@ def _third(*, eps: float, num_frequencies: float) -> Bound:
 def relative_distances_pair(inputs: Inputs) -> Check:
     deltas = (1e-2, 1e-3, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
     distances = inputs.distances((1e-3, 0.5, 1.0, 3.0), 1e-6, 12.0)
-    near = pair_settings(_at_every_distance, (1e-3,), (0.1, 0.3), deltas)
+    near = pair_settings(_sharp_pair, (1e-3,), (0.1, 0.3), deltas)
     return check(
         exceeds(relative_tail),
-        pair_settings(_at_every_distance, distances, (0.1, 0.3), deltas),
+        pair_settings(_sharp_pair, distances, (0.1, 0.3), deltas),
         wrong("a third of the probability", "wrong factor", of=_third, at=near),
         corrected=_sharp_pair,
     )

@@ -130,7 +130,7 @@ def _slope_error(data: Any, factor: float = 1.0, as_printed: bool = False) -> nd
     """Return the error of the norm of the gradient; as printed, the sum of its components without 2 / t."""
     w, delta = data
     gradient = np.asarray(_gradients(real(delta)[None], real(w)[None]), float)
-    slope = float(norm(gradient))
+    slope = norm(gradient)
     sines = np.sin(w @ delta)
     claimed = norm(2 / len(w) * sines @ w)
     if as_printed:
@@ -272,7 +272,7 @@ def _reverse_triangles(key: Array, power: int = 1) -> Sides:
     w = frequencies_on_host(key, dim, t)
     most = sqrt(eigvalsh(w.T @ w / t)[-1])
     rng = default_rng(0)
-    ratios = []
+    ratios: list[Any] = []
     for scale in np.repeat((0.01, 0.5, 3.0), 60):
         a = scale * rng.standard_normal(dim)
         b = a + scale * 0.3 * rng.standard_normal(dim)

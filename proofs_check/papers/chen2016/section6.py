@@ -85,7 +85,7 @@ def sec6_unbounded(grids: Grids) -> Check:
 def _ranks(setting: Setting, power: float = 2.0) -> Sides:
     V = near_orthogonal(setting.name)
     B = V @ V.T
-    eps = float(np.max(np.abs(B - np.eye(len(B)))))
+    eps = np.max(np.abs(B - np.eye(len(B))))
     ratio = least_rank(len(B), eps, power) / np.linalg.matrix_rank(B)
     return [at_most_one(ratio, "jaxkern, the rank of Hadamard powers")]
 
@@ -109,7 +109,7 @@ def map_dimensions(key: Array, setting: Setting) -> tuple[int, int, float, float
     as many it takes the points to two bases whose inner products are the roots of 1 / dim.
     """
     n = setting.shapes["n"]
-    spacing = float(setting.numbers["spacing"])
+    spacing = setting.numbers["spacing"]
     X, K = _on_a_line(n, spacing)
     if "t" in setting.shapes:
         h = features_on_host(key, X, setting.shapes["t"])
@@ -118,7 +118,7 @@ def map_dimensions(key: Array, setting: Setting) -> tuple[int, int, float, float
     else:
         half = n // 2
         h = np.concatenate([np.eye(half), linalg.hadamard(half) / sqrt(half)])
-    error = float(np.max(np.abs(K - h @ h.T)[~np.eye(n, dtype=bool)]))
+    error = np.max(np.abs(K - h @ h.T)[~np.eye(n, dtype=bool)])
     return h.shape[1], n, error, spacing
 
 
@@ -210,10 +210,10 @@ def _additive_errors(
     h = features_on_host(key, X, t)
     pairs = np.triu_indices(n, 1)
     ratios = all_distances(X)[pairs] / spatial.distance.pdist(h)
-    eps = float(np.max(np.abs(ratios - 1)))
+    eps = np.max(np.abs(ratios - 1))
     additive = np.abs(K - h @ h.T)[pairs] / (1 - K[pairs])
     right = always(loss(eps), "chen2016, proof of Theorem 6.1")
-    sides = [(float(np.max(additive)), right)]
+    sides = [(np.max(additive), right)]
     error = max(loss(eps), exp(-(spacing**2) / 2))
     if limit and error < 0.25:
         sides.append(above(h.shape[1], _dimension_limit(n, error)))

@@ -89,7 +89,7 @@ def _residuals_by_gram(key: Array, data: Array, t: int, counted: bool = True) ->
     for draw in jax.random.split(key, 8):
         Z = features_on_host(draw, data, t)
         approximate = np.linalg.eigvalsh(Z @ Z.T)
-        error = float(np.max(np.abs(np.linalg.eigvalsh(G - Z @ Z.T))))
+        error = np.max(np.abs(np.linalg.eigvalsh(G - Z @ Z.T)))
         for k in (5, 10, 20):
             left = abs(approximate[:-k].sum() - exact[:-k].sum())
             right = (k if counted else 1) * error

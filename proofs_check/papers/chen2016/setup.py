@@ -28,13 +28,19 @@ from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import cosines
 from proofs_check.papers.chen2016.trials import GAUSSIAN
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import Exceeds, at_most_one, bound_of, real
+from proofs_check.papers.shared import (
+    Exceeds,
+    arguments_of,
+    at_most_one,
+    bound_of,
+    real,
+)
 
 DELTA = 0.05
 ROWS = 24
 
 Formula = Callable[..., Bound]
-Make = Callable[[Any], Any]
+Make = Callable[..., Any]
 """Makes a statement of a function."""
 Settings = Sequence[Setting]
 Sides = list[tuple[float, Bound]]
@@ -209,9 +215,11 @@ def pair_settings(
     deltas: Sequence[float],
 ) -> Settings:
     """Return one setting for every distance, error and delta, with as many frequencies as the bound asks for."""
+    at_any_distance = "distance" not in arguments_of(bound)
     settings = []
     for r, eps, delta in itertools.product(distances, errors, deltas):
-        t = fewest(bound, delta, distance=r, eps=eps)
+        at_pair = bound if at_any_distance else partial(bound, distance=r)
+        t = fewest(at_pair, delta, eps=eps)
         name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
         settings.append(pair_setting(name, r, eps, t))
     return settings
