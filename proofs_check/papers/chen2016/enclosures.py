@@ -361,10 +361,15 @@ def _squared(x: Any) -> Any:
     return 2 - 2 * (-x / 2).exp()
 
 
+def _from_zero(f: Callable[[Any], Any], end: Any, order: int) -> Enclosed:
+    """Prove f > 0 from 0, where f vanishes with so many derivatives, to an end."""
+    return prove(f, [(0, end)], zeros={0: (0, order)})
+
+
 def sec3_taylor_corrected() -> Enclosed:
     """0 <= x - D^2 <= x^2 / 4 for x = |Delta|^2 <= 4; beyond, D^2 <= 2 < x and x - x^2 / 4 < 0."""
-    upper = prove(lambda x: x - _squared(x), [(0, 4)], zeros={0: (0, 2)})
-    lower = prove(lambda x: x * x / 4 - x + _squared(x), [(0, 4)], zeros={0: (0, 3)})
+    upper = _from_zero(lambda x: x - _squared(x), 4, 2)
+    lower = _from_zero(lambda x: x * x / 4 - x + _squared(x), 4, 3)
     return together([upper, lower])
 
 
@@ -376,26 +381,21 @@ def _above_lower(x: Any, as_printed: bool = False) -> Any:
 
 def eq2_printed() -> Enclosed:
     """D >= .86 |Delta| for |Delta| <= 1, and the right side of (2)."""
-    excess = partial(_above_lower, as_printed=True)
-    lower = prove(excess, [(0, 1)], zeros={0: (0, 1)})
+    lower = _from_zero(partial(_above_lower, as_printed=True), 1, 1)
     return together([lower, sec3_taylor_corrected()])
 
 
 def eq2() -> Enclosed:
     """D >= D(1) |Delta| for |Delta| <= 1, where both sides agree at 0 and 1."""
-    near = prove(_above_lower, [(0, ball(0.5))], zeros={0: (0, 1)})
+    near = _from_zero(_above_lower, ball(0.5), 1)
     far = prove(_above_lower, [(ball(0.5), 1)], zeros={0: (1, 1)})
     return together([near, far, sec3_taylor_corrected()])
 
 
 def _cosine() -> list[Enclosed]:
     """0 <= z^2 - (2 - 2 cos z) <= z^4 / 12 for |z| <= 3.5; beyond, z^2 > 4, and z^2 - z^4 / 12 < 0."""
-    upper = prove(lambda z: z * z - 2 + 2 * z.cos(), [(0, 3.5)], zeros={0: (0, 4)})
-    lower = prove(
-        lambda z: 2 - 2 * z.cos() - z * z + z * z * z * z / 12,
-        [(0, 3.5)],
-        zeros={0: (0, 6)},
-    )
+    upper = _from_zero(lambda z: z * z - 2 + 2 * z.cos(), 3.5, 4)
+    lower = _from_zero(lambda z: 2 - 2 * z.cos() - z * z + z * z * z * z / 12, 3.5, 6)
     return [upper, lower]
 
 
@@ -409,17 +409,14 @@ def eq4() -> Enclosed:
 
 def lem4_1_taylor_corrected() -> Enclosed:
     """For x >= 2, 1 - x + x^2 / 2 >= 1."""
-    exponential = prove(
-        lambda x: 1 - x + x * x / 2 - (-x).exp(), [(0, 2)], zeros={0: (0, 3)}
-    )
-    logarithm = prove(
-        lambda x: (1 + x).log() - x + x * x / 2, [(0, ball(0.5))], zeros={0: (0, 3)}
-    )
+    exponential = _from_zero(lambda x: 1 - x + x * x / 2 - (-x).exp(), 2, 3)
+    logarithm = _from_zero(lambda x: (1 + x).log() - x + x * x / 2, ball(0.5), 3)
     return together([exponential, logarithm, *_cosine()])
 
 
 def _inverse_error(e: Any, S: Any, sign: int) -> Any:
-    return sign * ((1 + sign * e) * (1 + sign * e) * (S - sign * e / 2) - S)
+    e = sign * e
+    return sign * ((1 + e) * (1 + e) * (S - e / 2) - S)
 
 
 def lem2_2_proof() -> Enclosed:
@@ -432,9 +429,7 @@ def lem2_2_proof() -> Enclosed:
 
 def sec1_1_variance() -> Enclosed:
     """(1 - k)^2 <= 1 - k + k^2 / 2 for k = K^2: m times the variances of paired and of shifted features."""
-    return prove(
-        lambda k: 1 - k + k * k / 2 - (1 - k) * (1 - k), [(0, 1)], zeros={0: (0, 1)}
-    )
+    return _from_zero(lambda k: 1 - k + k * k / 2 - (1 - k) * (1 - k), 1, 1)
 
 
 def _gradient_excess(z: Any) -> Any:
@@ -447,4 +442,4 @@ def _gradient_excess(z: Any) -> Any:
 
 def lem5_1_corrected() -> Enclosed:
     """|sin z| <= |z|, and so |sum sin <w_i, Delta> w_i| <= sum |w_i|^2 |Delta|; beyond 1 since |sin z| <= 1."""
-    return prove(_gradient_excess, [(0, 1)], zeros={0: (0, 3)})
+    return _from_zero(_gradient_excess, 1, 3)

@@ -84,22 +84,15 @@ def _below_limit(data: Any, r: float, scaled: bool = True) -> Sides:
 
 
 def mixture_convex_order() -> Check:
-    settings = tuple(
-        Setting(f"{name}, r={r:g}", {"kernel": name}, {"r": r})
-        for name in MIXTURES
-        for r in (0.05, 0.5, 2.0, 8.0)
-    )
-    return check(
-        Inequality,
-        settings,
-        wrong(
-            "not divided by the mean",
-            "missing normalisation",
-            at=settings[-1:],
-            scaled=False,
-        ),
-        corrected=_below_limit,
-    )
+    settings = []
+    for name in MIXTURES:
+        for r in (0.05, 0.5, 2.0, 8.0):
+            label = f"{name}, r={r:g}"
+            settings.append(Setting(label, {"kernel": name}, {"r": r}))
+    name = "not divided by the mean"
+    mistake = "missing normalisation"
+    unscaled = wrong(name, mistake, at=settings[-1:], scaled=False)
+    return check(Inequality, settings, unscaled, corrected=_below_limit)
 
 
 def _largest_error(key: Array, population: Any, numbers: Any, *, size: int) -> Array:

@@ -96,16 +96,11 @@ def _differences(dim: int, diameter: float) -> dict[str, Array]:
 
 
 def _over_ball(dim: int, diameter: float, delta: float, t: int) -> Setting:
-    return sized(
-        f"d={dim}, M={diameter:g}, eps={EPS:g}, delta={delta:g}, t={t}",
-        _differences(dim, diameter),
-        t,
-        dim=dim,
-        diameter=diameter,
-        eps=EPS,
-        tau=log(2 / delta),
-        delta=delta,
-    )
+    name = f"d={dim}, M={diameter:g}, eps={EPS:g}, delta={delta:g}, t={t}"
+    data = _differences(dim, diameter)
+    numbers = {"dim": dim, "diameter": diameter, "eps": EPS, "delta": delta}
+    tau = log(2 / delta)
+    return sized(name, data, t, tau=tau, **numbers)
 
 
 def _ball_shape(
@@ -120,9 +115,9 @@ def _of_one_pair(*, eps: float, delta: float) -> Bound:
 
 
 def sec1_1_ball(inputs: Inputs) -> Check:
-    asked = []
+    few = []
     for diameter in (1.0, 5.0):
-        asked += [_over_ball(1, diameter, delta, 100) for delta in inputs.deltas]
+        few += [_over_ball(1, diameter, delta, 100) for delta in inputs.deltas]
     corrected = []
     for dim, diameter in ((1, 5.0), (2, 3.0)):
         for delta in inputs.deltas:
@@ -139,7 +134,7 @@ def sec1_1_ball(inputs: Inputs) -> Check:
         corrected,
         wrong(name, "term left out", of=_of_one_pair, at=wide),
         printed=shape,
-        printed_at=asked,
+        printed_at=few,
         corrected=fourier.ball_additive,
     )
 

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 from functools import partial
 from math import ceil, exp, pi, sqrt
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -77,6 +78,14 @@ def _cosine_variance(setting: Setting) -> float:
     return (1 - setting.numbers["K"] ** 2) ** 2 / 2 / setting.shapes["rows"]
 
 
+def _farther(data: Any) -> Any:
+    return {**data, "pair": 1.01 * data["pair"]}
+
+
+def _with_gamma(data: Any) -> Any:
+    return {**data, "kernel": controls.gamma_for_lengthscale(data["kernel"])}
+
+
 def cor2_1(inputs: Inputs) -> Check:
     statement = Expectation(
         inner_product,
@@ -86,21 +95,14 @@ def cor2_1(inputs: Inputs) -> Check:
         moment=_cosine_variance,
     )
     # As many frequencies as show one per cent of the lengthscale.
-    pairs = tuple(
-        dataclasses.replace(s, name=f"{s.name}, t=256", shapes={"rows": 256})
-        for s in inputs.pairs
-    )
+    pairs = []
+    for s in inputs.pairs:
+        name = f"{s.name}, t=256"
+        pairs.append(dataclasses.replace(s, name=name, shapes={"rows": 256}))
     # At the distance 1; at 0.3 it moves the mean by less than is allowed for rounding in float32.
-    farther = controls.changed(
-        pairs[:2][-1:],
-        "one per cent farther",
-        data=lambda p: {**p, "pair": 1.01 * p["pair"]},
-    )
-    gamma = controls.changed(
-        pairs[:1],
-        "gamma",
-        data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])},
-    )
+    second = pairs[:2][-1:]
+    farther = controls.changed(second, "one per cent farther", data=_farther)
+    gamma = controls.changed(pairs[:1], "gamma", data=_with_gamma)
     return check(
         Expectation,
         pairs,

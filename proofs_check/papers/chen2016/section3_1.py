@@ -161,12 +161,14 @@ def _simplex(n: int, eps: float, t: int) -> Setting:
 
 
 def simplex_success() -> Check:
+    settings = (_simplex(16, 0.2, 60), _simplex(50, 0.3, 45))
     # There the bound is closer to the truth.
     close = (_simplex(16, 0.2, 100), _simplex(50, 0.3, 65))
+    name = "two thirds of the frequencies"
     return check(
         tail(accuracy),
-        (_simplex(16, 0.2, 60), _simplex(50, 0.3, 45)),
-        wrong("two thirds of the frequencies", "wrong factor", at=close, times=2 / 3),
+        settings,
+        wrong(name, "wrong factor", at=close, times=2 / 3),
         wrong("the union bound for it", "term left out", of=_union_fails, at=close),
         corrected=_simplex_fails,
     )

@@ -429,10 +429,10 @@ def _in_units(
 
 
 def cor5_2(inputs: Inputs) -> Check:
-    asked = []
+    few = []
     for dim in (1, 2):
         logarithm = log(dim / EPS)
-        asked += [_as_asked(dim, 1.0, delta, logarithm) for delta in inputs.deltas]
+        few += [_as_asked(dim, 1.0, delta, logarithm) for delta in inputs.deltas]
     corrected = [
         _ball_of_fewest(f"d=1, eps=0.3, delta={delta:g}, t={{t}}", 1, 1.0, delta)
         for delta in inputs.deltas
@@ -445,7 +445,7 @@ def cor5_2(inputs: Inputs) -> Check:
         corrected,
         wrong(SINGLE, "term left out", of=FOR_ONE_PAIR, at=eight),
         printed=Calibrated(error_over_ball, bound_of(_in_units), 0.0, most),
-        printed_at=asked,
+        printed_at=few,
         corrected=FOR_THE_BALL,
     )
 
@@ -455,11 +455,11 @@ def _name_of_ball(dim: int, diameter: float, delta: float) -> str:
 
 
 def thm5_1(inputs: Inputs) -> Check:
-    asked = []
+    few = []
     for dim, diameter in ((1, 1.0), (1, 5.0), (2, 10.0)):
         for delta in inputs.deltas:
             logarithm = log(dim * diameter / (EPS * delta))
-            asked.append(_as_asked(dim, diameter, delta, logarithm))
+            few.append(_as_asked(dim, diameter, delta, logarithm))
     corrected = []
     for dim, diameter in ((1, 5.0), (2, 1.0)):
         for delta in inputs.deltas:
@@ -475,6 +475,6 @@ def thm5_1(inputs: Inputs) -> Check:
         wrong("one frequency, repeated", "reused key", at=repeated),
         wrong(SINGLE, "term left out", of=FOR_ONE_PAIR, at=eight),
         printed=Calibrated(error_over_ball, bound_of(_in_units), 1.0, 31.0),
-        printed_at=asked,
+        printed_at=few,
         corrected=FOR_THE_BALL,
     )

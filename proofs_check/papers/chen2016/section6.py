@@ -16,6 +16,7 @@ from scipy import linalg, spatial, special
 
 from jaxkern.bounds import Bound, fourier
 from proofs_check.claim import Check, Inequality, Setting, sample
+from proofs_check.papers.chen2016.cosines import versine
 from proofs_check.papers.chen2016.setup import (
     Sides,
     above,
@@ -68,10 +69,12 @@ def _least_ratios(key: Array, d: int, t: int, Q: int, power: float = 1.0) -> Sid
     most = floor(Q ** (power * t / d) * (1 + 1e-12))
     side = 2 * most + 1
     # Half of the differences: the others are opposite to these.
-    whole = np.indices((side,) * d).reshape(d, -1)[:, : side**d // 2] - most
-    true = np.sqrt(-2 * np.expm1(-np.sum(whole**2, axis=0) / 2))
-    phases = rng_of(key).standard_normal((10, t, d)) @ whole
-    images = np.sqrt(np.mean(4 * np.sin(phases / 2) ** 2, axis=1))
+    grid = np.indices((side,) * d).reshape(d, -1)
+    differences = grid[:, : side**d // 2] - most
+    squared = np.sum(differences**2, axis=0)
+    true = np.sqrt(-2 * np.expm1(-squared / 2))
+    phases = rng_of(key).standard_normal((10, t, d)) @ differences
+    images = np.sqrt(np.mean(2 * versine(phases), axis=1))
     ratios = np.min(images / true, axis=1)
     right = 2 * pi / (Q * sqrt(-2 * expm1(-0.5)))
     return all_at_most_one(ratios / right, "jaxkern, Section 6 of chen2016")

@@ -90,20 +90,21 @@ def _lengths(
 
 @partial(jax.jit, static_argnames="columns")
 def _drawn(key: jax.Array, kernel: Any, X: jax.Array, columns: int) -> Draws:
-    options: dict[str, Any] = {"num_frequencies": ROWS, "dtype": X.dtype}
+    dtype = X.dtype
+    options: dict[str, Any] = {"num_frequencies": ROWS, "dtype": dtype}
     phi = features.paired_fourier(key, kernel, DIM, **options)
     psi = features.shifted_fourier(key, kernel, DIM, **options)
     first, second = jax.random.split(key)
+    draw = partial(jax.random.uniform, shape=(), dtype=dtype, minval=0, maxval=2 * pi)
+    from_origin = partial(kernel, X[0])
     return Draws(
         frequencies=phi.frequencies,
-        normals=normals(key, ROWS, columns, X.dtype),
+        normals=normals(key, ROWS, columns, dtype),
         shifted_frequencies=psi.frequencies,
-        shifted_normals=normals(first, ROWS, columns, X.dtype),
+        shifted_normals=normals(first, ROWS, columns, dtype),
         shifts=psi.shifts,
-        uniforms=_each_row(
-            second, lambda k: jax.random.uniform(k, (), X.dtype, 0, 2 * pi)
-        ),
-        values=jax.vmap(lambda x: kernel(X[0], x))(X[1:]),
+        uniforms=_each_row(second, draw),
+        values=jax.vmap(from_origin)(X[1:]),
         lengths=_lengths(key, kernel, phi.frequencies, options),
     )
 
