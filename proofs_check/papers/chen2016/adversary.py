@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 from numpy import ndarray
 from numpy.linalg import norm
 
@@ -38,10 +38,10 @@ def targets() -> tuple[Target, ...]:
 
 
 def _start_pair(key: Array, *, spread: float) -> Params:
-    key_points, key_scale = jax.random.split(key)
+    key_points, key_scale = random.split(key)
     return {
-        "points": spread * jax.random.normal(key_points, (2, DIM)),
-        "log_lengthscale": jax.random.normal(key_scale, ()),
+        "points": spread * random.normal(key_points, (2, DIM)),
+        "log_lengthscale": random.normal(key_scale, ()),
     }
 
 
@@ -114,9 +114,9 @@ def _log_mgf(form: str) -> Target:
 
 
 def _start_log_mgf(key: Array, *, printed: bool) -> Params:
-    key_pair, key_share = jax.random.split(key)
+    key_pair, key_share = random.split(key)
     low, high = (0.02, 0.499) if printed else (-3.0, 0.94)
-    share = jax.random.uniform(key_share, (), minval=low, maxval=high)
+    share = random.uniform(key_share, (), minval=low, maxval=high)
     return {**_start_pair(key_pair, spread=1.0), "share": share}
 
 
@@ -193,10 +193,10 @@ def _gradient(form: str) -> Target:
 
 
 def _start_gradient(key: Array, *, t: int, dim: int) -> Params:
-    key_frequencies, key_difference = jax.random.split(key)
+    key_frequencies, key_difference = random.split(key)
     return {
-        "frequencies": 3 * jax.random.normal(key_frequencies, (t, dim)),
-        "difference": jax.random.normal(key_difference, (dim,)),
+        "frequencies": 3 * random.normal(key_frequencies, (t, dim)),
+        "difference": random.normal(key_difference, (dim,)),
     }
 
 

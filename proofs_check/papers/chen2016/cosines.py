@@ -5,13 +5,14 @@ Distances are in units of the lengthscale.
 
 import itertools
 from collections.abc import Callable
+from itertools import pairwise
 from math import acos, ceil, expm1, log, pi, sqrt
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 from numpy import ndarray
 from scipy import special, stats
 
@@ -96,7 +97,7 @@ def _along(pair: Array, key: Array, scale: float) -> tuple[Array, Array]:
     points, weights = nodes()
     difference = pair[0] - pair[1]
     unit = difference / jnp.linalg.norm(difference)
-    across = jax.random.normal(key, (len(points), pair.shape[1]), pair.dtype)
+    across = random.normal(key, (len(points), pair.shape[1]), pair.dtype)
     across = across - jnp.outer(matmul(across, unit), unit)
     along = jnp.outer(jnp.asarray(scale * points, pair.dtype), unit)
     return across + along, jnp.asarray(weights, pair.dtype)
@@ -198,7 +199,7 @@ def stop_loss(c: float, r: float) -> float:
         if left > 12:
             return total
         edges = np.linspace(left, right, 1 + ceil(right - left))
-        for a, b in itertools.pairwise(edges):
+        for a, b in pairwise(edges):
             w = (a + b) / 2 + (b - a) / 2 * abscissas
             excess = versine(r * w) / mu - c
             integral = float(weights @ (excess * np.exp(-(w**2) / 2)))

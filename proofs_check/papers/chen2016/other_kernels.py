@@ -10,8 +10,8 @@ from scipy import stats
 
 from jaxkern import features, kernels, plan
 from jaxkern.bounds import Bound
-from proofs_check import controls
 from proofs_check.claim import Check, Inequality, Setting, Tail
+from proofs_check.controls import changed
 from proofs_check.papers.chen2016.cosines import versine
 from proofs_check.papers.chen2016.setup import Sides, all_at_most_one, check, wrong
 from proofs_check.papers.shared import at_most_one, real
@@ -116,9 +116,7 @@ def mixture_ball() -> Check:
     settings = (Setting(name, _along_line(kernel), {}, {"size": size}),)
     right = Bound(eps, planned.probability, True, planned.source)
     exponential = kernels.Exponential(real(1.0))
-    rough = controls.changed(
-        settings, "exponential", data=lambda _: _along_line(exponential)
-    )
+    rough = changed(settings, "exponential", data=lambda _: _along_line(exponential))
     return check(
         Tail,
         settings,

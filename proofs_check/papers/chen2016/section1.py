@@ -15,8 +15,8 @@ from jaxkern import features
 from jaxkern.bounds import fourier
 from jaxkern.gram import gram
 from jaxkern.linalg import eigh
-from proofs_check import controls
 from proofs_check.claim import Check, Identity, Inequality, Setting
+from proofs_check.controls import changed
 from proofs_check.papers import flops
 from proofs_check.papers.chen2016.setup import (
     DELTA,
@@ -88,7 +88,7 @@ def sec1_jl() -> Check:
         m = fewest(bound, DELTA, eps=eps, num_points=n)
         settings.append(sized(f"eps={eps:g}, m={m}", data, m, eps=eps, num_points=n))
     name = "half of the dimensions"
-    half = controls.changed(settings[:1], name, shapes={"part": 2})
+    half = changed(settings[:1], name, shapes={"part": 2})
     return check(
         tail(projection_error),
         settings,

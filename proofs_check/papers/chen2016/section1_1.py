@@ -14,7 +14,6 @@ from numpy.linalg import norm
 from numpy.random import default_rng
 
 from jaxkern.bounds import Bound, fourier
-from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,
     Check,
@@ -22,6 +21,7 @@ from proofs_check.claim import (
     Inequality,
     Setting,
 )
+from proofs_check.controls import changed, gamma_for_lengthscale
 from proofs_check.papers.chen2016 import cosines
 from proofs_check.papers.chen2016.cosines import shifted_mean
 from proofs_check.papers.chen2016.setup import (
@@ -44,7 +44,7 @@ EPS = 0.3
 
 def sec1_1(inputs: Inputs) -> Check:
     mean = shifted_mean
-    gamma = controls.gamma_for_lengthscale
+    gamma = gamma_for_lengthscale
     return check(
         Identity,
         inputs.pairs,
@@ -74,7 +74,7 @@ def sec1_1_points(inputs: Inputs) -> Check:
     # Not on a table, whose rows may be so close that no number of frequencies is too small.
     last = _at_points(Inputs().point_sets[-1], inputs.deltas[-1])
     name = "a sixteenth of the frequencies"
-    few = controls.changed([last], name, shapes={"part": 16})
+    few = changed([last], name, shapes={"part": 16})
     shape = bound_of(_points_shape)
     return check(
         tail(kernel_error),

@@ -6,8 +6,8 @@ correction.
 """
 
 import dataclasses
-import itertools
 from functools import partial
+from itertools import product
 from math import ceil, exp, pi, sqrt
 from typing import Any
 
@@ -16,7 +16,6 @@ from numpy import ndarray
 from scipy import stats
 
 from jaxkern.bounds import Bound, fourier
-from proofs_check import controls
 from proofs_check.claim import (
     Check,
     Exact,
@@ -25,6 +24,7 @@ from proofs_check.claim import (
     Inequality,
     Setting,
 )
+from proofs_check.controls import changed, gamma_for_lengthscale
 from proofs_check.papers.chen2016 import cosines
 from proofs_check.papers.chen2016.cosines import log_outside, paired_mean
 from proofs_check.papers.chen2016.setup import (
@@ -47,7 +47,7 @@ from proofs_check.papers.shared import LOG2, Exceeds, Grids
 
 
 def lem2_1(inputs: Inputs) -> Check:
-    gamma = controls.gamma_for_lengthscale
+    gamma = gamma_for_lengthscale
     return check(
         Identity,
         inputs.pairs,
@@ -83,7 +83,7 @@ def _farther(data: Any) -> Any:
 
 
 def _with_gamma(data: Any) -> Any:
-    return {**data, "kernel": controls.gamma_for_lengthscale(data["kernel"])}
+    return {**data, "kernel": gamma_for_lengthscale(data["kernel"])}
 
 
 def cor2_1(inputs: Inputs) -> Check:
@@ -101,8 +101,8 @@ def cor2_1(inputs: Inputs) -> Check:
         pairs.append(dataclasses.replace(s, name=name, shapes={"rows": 256}))
     # At the distance 1; at 0.3 it moves the mean by less than is allowed for rounding in float32.
     second = pairs[:2][-1:]
-    farther = controls.changed(second, "one per cent farther", data=_farther)
-    gamma = controls.changed(pairs[:1], "gamma", data=_with_gamma)
+    farther = changed(second, "one per cent farther", data=_farther)
+    gamma = changed(pairs[:1], "gamma", data=_with_gamma)
     return check(
         Expectation,
         pairs,
@@ -133,7 +133,7 @@ def _additive_tail(value: float, setting: Setting) -> float:
 def _signs(*logs: float) -> Settings:
     """Return settings in which the cosines are signs, with the t at which Hoeffding's bound is e^-log."""
     settings = []
-    for eps, log in itertools.product((0.01, 0.1), logs):
+    for eps, log in product((0.01, 0.1), logs):
         t = 2.0 * ceil((log + LOG2) / eps**2)
         name = f"signs, eps={eps:g}, delta=e^-{log:g}, t={t:g}"
         settings.append(Setting(name, numbers={"eps": eps, "num_frequencies": t}))

@@ -3,22 +3,21 @@
 `docs/theory/chen2016.md` derives every correction.
 """
 
-import itertools
 from functools import partial
+from itertools import product
 from math import ceil, exp, expm1, log, log1p, sqrt
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 from numpy import ndarray
 from numpy.linalg import norm
 from scipy import stats
 
 from jaxkern import features
 from jaxkern.bounds import Bound, fourier
-from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,
     Check,
@@ -28,6 +27,7 @@ from proofs_check.claim import (
     Rate,
     Setting,
 )
+from proofs_check.controls import changed, in_half
 from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import cosines
 from proofs_check.papers.chen2016.cosines import chi_square_outside
@@ -89,7 +89,7 @@ def sec3_taylor() -> Check:
 
 
 def _in_half_precision(r: ndarray) -> ndarray:
-    return np.sqrt(2 - 2 * controls.in_half(np.exp(-(r**2) / 2)))
+    return np.sqrt(2 - 2 * in_half(np.exp(-(r**2) / 2)))
 
 
 LOWER = fourier.distance_lower
@@ -242,7 +242,7 @@ def _ratio_variance(setting: Setting) -> float:
 def lem3_1(grids: Grids) -> Check:
     rate = partial(Rate, distance_to_the_limit, "r", width=0.15)
     settings = grids["printed"]
-    other = controls.changed(settings, "1 for the limit", shapes={"limit": 0})
+    other = changed(settings, "1 for the limit", shapes={"limit": 0})
     to_one = rate(exponent=2.0, moment=_ratio_variance)
     slower = rate(exponent=1.75, moment=_limit_moment)
     return check(
@@ -262,7 +262,7 @@ def _sums_of_squares(key: Array, dropped: int = 0) -> ndarray:
     unit = np.arange(1.0, 6) / norm(np.arange(1.0, 6))
     dtype = jnp.result_type(float)
     errors = []
-    for draw in jax.random.split(key, 8):
+    for draw in random.split(key, 8):
         w = frequencies_on_host(draw, 5, 20)
         normals = np.asarray(shared.normals(draw, 20, 5, dtype), float)
         total = np.sum((normals[dropped:] @ unit) ** 2)
@@ -337,7 +337,7 @@ def lem3_3() -> Check:
         name = f"eps={eps:g}, delta={delta:g}, t={t}, |Delta|={r:.3g}"
         settings.append(sized(name, data, t, tau=tau, distance=r))
     name = "a sixteenth of the frequencies"
-    few = controls.changed(settings[1:], name, shapes={"rows": t // 16})
+    few = changed(settings[1:], name, shapes={"rows": t // 16})
     shape = Calibrated(largest_along, bound_of(_segment_shape), 2.0, sqrt(12))
     return check(
         tail(largest_along),
@@ -368,7 +368,7 @@ def _truncated_without_union(t: float, delta: float) -> Logs:
 
 def lem3_3_proof() -> Check:
     settings = []
-    for delta, eps in itertools.product((0.1, 1e-2, 1e-4, 1e-8), (0.1, 0.5)):
+    for delta, eps in product((0.1, 1e-2, 1e-4, 1e-8), (0.1, 0.5)):
         t = ceil(8 / eps**2 * log(2 / delta))
         name = f"eps={eps:g}, delta={delta:g}, t={t}"
         settings.append(Setting(name, numbers={"t": float(t), "delta": delta}))
@@ -386,7 +386,7 @@ def _fourth_order(delta: float, as_printed: bool = False, power: float = 0.5) ->
     """Return the fourth-order term over what it may be, where all frequencies are as large as the truncation allows."""
     tau = log(1 / delta)
     ratios = []
-    for eps, share in itertools.product((0.1, 0.9), (0.1, 0.5, 1.0)):
+    for eps, share in product((0.1, 0.9), (0.1, 0.5, 1.0)):
         r = share * sqrt(eps) / tau
         # As printed w r is truncated, and w itself as corrected.
         w = sqrt(eps / tau) / r if as_printed else tau**power

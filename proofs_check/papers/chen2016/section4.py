@@ -11,7 +11,6 @@ import numpy as np
 from numpy import ndarray
 
 from jaxkern.bounds import Bound, fourier
-from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,
     Check,
@@ -23,6 +22,7 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
+from proofs_check.controls import changed
 from proofs_check.papers.chen2016 import cosines
 from proofs_check.papers.chen2016.cosines import log_mgf, nodes, versine
 from proofs_check.papers.chen2016.setup import (
@@ -294,7 +294,7 @@ def fewer_frequencies(
     if data is not None:
         name = "one frequency"
         part = setting.shapes["rows"]
-    fewer = controls.changed((setting,), name, shapes={"part": part})
+    fewer = changed((setting,), name, shapes={"part": part})
     statement = Tail(largest_error_of_part, bound)
     return wrong(name, "wrong factor", of=statement, at=fewer)
 

@@ -3,9 +3,9 @@
 One pair at every distance, all pairs of n points, and pairs whose distances are known.
 """
 
-import itertools
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from math import exp
 from typing import Any
 
@@ -20,7 +20,6 @@ from scipy import optimize, special
 
 from jaxkern import plan
 from jaxkern.bounds import Bound, fourier
-from proofs_check import controls
 from proofs_check.claim import (
     Check,
     Control,
@@ -31,6 +30,7 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
+from proofs_check.controls import part_of
 from proofs_check.engine import tilting
 from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import cosines
@@ -254,7 +254,7 @@ def far_convex_order(inputs: Inputs) -> Check:
     return Check(
         corrected=Form(holds, tuple(_and_farther(r) for r in distances)),
         controls=(
-            controls.part_of(0.99, holds, middle),
+            part_of(0.99, holds, middle),
             Control(name, unscaled, middle, "missing normalisation"),
         ),
     )
@@ -283,7 +283,7 @@ def _of_distance(
 
 def _planned_pairs(distances: Sequence[float], deltas: Sequence[float]) -> Settings:
     settings = []
-    for r, eps, delta in itertools.product(distances, (0.1, 0.3), deltas):
+    for r, eps, delta in product(distances, (0.1, 0.3), deltas):
         # For fewer frequencies the law is not computed.
         t = max(_planned(eps, delta, [r**2], [1.0]), 16)
         name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 from numpy import ndarray
 from numpy.linalg import eigvalsh, norm
 from numpy.random import default_rng
@@ -19,7 +19,6 @@ from scipy import stats
 
 from jaxkern import features
 from jaxkern.bounds import Bound, fourier
-from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,
     Check,
@@ -29,6 +28,7 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
+from proofs_check.controls import changed, one_draw
 from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import cosines, setup
 from proofs_check.papers.chen2016.cosines import versine
@@ -98,10 +98,10 @@ def gradient_sides(key: Array, t: int, dim: int, *, bound: Any = _lemma) -> Side
     Features are rounded by eps, and the gradient of the square of their difference by eps |w|. Relative to the bound,
     which vanishes with the difference, that was more than rounding at one seed of 21.
     """
-    key_w, key_delta = jax.random.split(key)
+    key_w, key_delta = random.split(key)
     dtype = jnp.result_type(float)
-    W = jax.random.normal(key_w, (100, t, dim), dtype)
-    normals = np.asarray(jax.random.normal(key_delta, (100, dim), dtype))
+    W = random.normal(key_w, (100, t, dim), dtype)
+    normals = np.asarray(random.normal(key_delta, (100, dim), dtype))
     deltas = real(normals * np.repeat([0.1, 1.0], 50)[:, None])
 
     slopes = norm(np.asarray(_gradients(deltas, W), float), axis=1)
@@ -253,7 +253,7 @@ def lem5_2(inputs: Inputs) -> Check:
             name = f"d={dim}, |Delta| <= {radius:.3g}, eps=0.3, delta={delta:g}, t={t}"
             settings.append(_ball_setting(name, dim, radius, t, tau))
     directions = real(np.eye(30))
-    many = controls.changed(
+    many = changed(
         settings[-1:], "d=30", data=lambda p: {**p, "directions": directions}
     )
     name = "the error without sqrt(d)"
@@ -468,7 +468,7 @@ def thm5_1(inputs: Inputs) -> Check:
     single = _single()
     name = _name_of_ball(8, 0.1, DELTA).format(t=single)
     eight = (_ball_setting(name, 8, 0.1, single, log(6 / DELTA)),)
-    repeated = controls.one_draw(corrected[:1])
+    repeated = one_draw(corrected[:1])
     return check(
         partial(Tail, error_over_ball),
         corrected,

@@ -3,8 +3,8 @@
 `docs/theory/chen2016.md` derives every correction.
 """
 
-import itertools
 from collections.abc import Callable
+from itertools import combinations
 from math import exp, expm1, floor, log, pi, sqrt
 
 import numpy as np
@@ -58,7 +58,7 @@ def near_orthogonal(name: str) -> ndarray:
         return np.array(rows) / sqrt(1 + golden**2)
     if name == "28 lines in 7 dimensions":
         lines = -np.ones((28, 8))
-        for line, pair in zip(lines, itertools.combinations(range(8), 2), strict=True):
+        for line, pair in zip(lines, combinations(range(8), 2), strict=True):
             line[list(pair)] = 3.0
         return lines / sqrt(24)
     return np.concatenate([np.eye(64), linalg.hadamard(64) / 8])

@@ -6,10 +6,9 @@ from functools import partial
 from math import ceil, factorial, log, prod, sqrt
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 from numpy import ndarray
 from numpy.linalg import norm
 from numpy.random import default_rng
@@ -86,7 +85,7 @@ def _residuals_by_gram(key: Array, data: Array, t: int, counted: bool = True) ->
     G = gram_of(data)
     exact = np.linalg.eigvalsh(G)
     sides = []
-    for draw in jax.random.split(key, 8):
+    for draw in random.split(key, 8):
         Z = features_on_host(draw, data, t)
         approximate = np.linalg.eigvalsh(Z @ Z.T)
         error = np.max(np.abs(np.linalg.eigvalsh(G - Z @ Z.T)))
@@ -156,7 +155,7 @@ def _halving(t: int, power: float = 1.0) -> Sides:
     """
     noise = default_rng(8).standard_normal((15, 6))
     X = real(np.repeat(4 * np.eye(3, 6), 5, axis=0) + 0.5 * noise)
-    parts = _parts(jax.random.key(0), GAUSSIAN, X, 5)
+    parts = _parts(random.key(0), GAUSSIAN, X, 5)
     H = np.eye(len(X)) - 1 / len(X)
     parts = H @ parts @ H
     exact = _residual_of_two(parts.mean(axis=0)[None])[0]

@@ -4,10 +4,10 @@ On a user's table the statements about points use its rows, with its lengthscale
 """
 
 import functools
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import product
 from math import ceil, exp, pi
 from operator import itemgetter
 from typing import Any
@@ -217,7 +217,7 @@ def pair_settings(
     """Return one setting for every distance, error and delta, with as many frequencies as the bound asks for."""
     at_any_distance = "distance" not in arguments_of(bound)
     settings = []
-    for r, eps, delta in itertools.product(distances, errors, deltas):
+    for r, eps, delta in product(distances, errors, deltas):
         at_pair = bound if at_any_distance else partial(bound, distance=r)
         t = fewest(at_pair, delta, eps=eps)
         name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
@@ -238,7 +238,7 @@ def tiny(bound: Formula, errors: Sequence[float], logs: Sequence[float]) -> Sett
         return float(bound(eps=eps, num_frequencies=t).log_failure + log)
 
     settings = []
-    for eps, log in itertools.product(errors, logs):
+    for eps, log in product(errors, logs):
         root = optimize.brentq(excess, 1, 1e10, args=(eps, log))
         t = float(ceil(root))
         name = f"eps={eps:g}, delta=e^-{log:g}, t={t:g}"

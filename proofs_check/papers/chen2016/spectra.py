@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import random
 from numpy import ndarray
 from numpy.linalg import norm
 from numpy.random import default_rng
@@ -61,7 +62,7 @@ class Draws(NamedTuple):
 def _each_row(key: jax.Array, draw: Callable[[jax.Array], jax.Array]) -> jax.Array:
     """Return what is drawn with the key of each row."""
     rows = jnp.arange(ROWS, dtype=jnp.uint32)
-    return jax.vmap(lambda i: draw(jax.random.fold_in(key, i)))(rows)
+    return jax.vmap(lambda i: draw(random.fold_in(key, i)))(rows)
 
 
 def _lengths(
@@ -82,8 +83,8 @@ def _lengths(
         return errors
     F = features.fastfood(key, kernel, DIM, **options).frequencies
     chi = 2 * _each_row(
-        jax.random.split(key, 3)[1],
-        lambda k: jax.random.gamma(k, DIM / 2, (), dtype),
+        random.split(key, 3)[1],
+        lambda k: random.gamma(k, DIM / 2, (), dtype),
     )
     return jnp.concatenate([errors, (jnp.sum(F**2, axis=1) - chi)[None] / DIM])
 
@@ -94,8 +95,8 @@ def _drawn(key: jax.Array, kernel: Any, X: jax.Array, columns: int) -> Draws:
     options: dict[str, Any] = {"num_frequencies": ROWS, "dtype": dtype}
     phi = features.paired_fourier(key, kernel, DIM, **options)
     psi = features.shifted_fourier(key, kernel, DIM, **options)
-    first, second = jax.random.split(key)
-    draw = partial(jax.random.uniform, shape=(), dtype=dtype, minval=0, maxval=2 * pi)
+    first, second = random.split(key)
+    draw = partial(random.uniform, shape=(), dtype=dtype, minval=0, maxval=2 * pi)
     from_origin = partial(kernel, X[0])
     return Draws(
         frequencies=phi.frequencies,

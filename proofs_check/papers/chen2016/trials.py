@@ -8,10 +8,9 @@ the claim `jaxkern:fourier-pair-law` certifies the distances of the features the
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 
 from jaxkern import features, kernels
 from jaxkern.linalg import HIGHEST, eigvalsh, matmul
@@ -128,7 +127,7 @@ def projection_error(
 ) -> Array:
     """max |(|R u| / sqrt(m)) - 1| over unit vectors u (N, n), for a Gaussian R of m = rows / part rows."""
     units = population["units"]
-    R = jax.random.normal(key, (rows // part, units.shape[1]), units.dtype)
+    R = random.normal(key, (rows // part, units.shape[1]), units.dtype)
     lengths = jnp.sqrt(jnp.mean(matmul(R, units.T) ** 2, axis=0))
     return jnp.max(jnp.abs(lengths - 1))
 
