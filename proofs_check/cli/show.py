@@ -142,14 +142,9 @@ def bounds_of(claim: Claim) -> list[Any]:
 def _right_side(claim: Claim, form: Form) -> None:
     setting = form.settings[0]
     match form.statement:
-        case (
-            Tail(bound=bound)
-            | Calibrated(shape=bound)
-            | Exact(probability=bound)
-            | Rare(log_claimed=bound)
-        ):
+        case Tail(bound=bound) | Calibrated(shape=bound) | Rare(log_claimed=bound):
             bound(setting)
-        case Inequality() | Identity():
+        case Inequality() | Identity() | Exact():
             from proofs_check.engine import samples
 
             samples.Samples(claim.id, 0).on_the_host("", form, setting)

@@ -8,7 +8,7 @@ import pytest
 from proofs_check.claim import Exact, Identity, Inequality
 from proofs_check.engine.enclosures import at_most, ball, bound, precision, prove
 from proofs_check.papers.amini2021.enclosed_probabilities import _changes, _outside
-from proofs_check.papers.chen2016 import enclosures, laws
+from proofs_check.papers.chen2016 import cosines, enclosures
 from proofs_check.papers.ghashami2016.enclosures import (
     coins_tail,
     copies_tail,
@@ -70,8 +70,8 @@ def test_moments_of_one_frequency_are_those_of_mpmath():
 )
 def test_the_bound_of_a_pair_is_above_its_law_and_not_far(r, t, eps):
     with precision(128):
-        bound = float(enclosures._relative(ball(r), ball(t), ball(eps)))
-    exact = math.exp(laws.log_outside(r, t, (1 - eps) ** 2, (1 + eps) ** 2))
+        bound = float(enclosures._relative(ball(eps), ball(r), ball(t)))
+    exact = math.exp(cosines.log_outside(r, t, (1 - eps) ** 2, (1 + eps) ** 2))
     assert exact < bound < 6 * exact
 
 
@@ -79,7 +79,7 @@ def test_tiny_distances_are_bracketed_by_chi_square():
     with precision(128):
         both = enclosures._near(ball("1e-4"), ball(50), ball("0.5"), ball("1.5"))
     assert (
-        both.contains(ball(math.exp(laws.chi_square_outside(50, 0.5, 1.5))))
+        both.contains(ball(math.exp(cosines.chi_square_outside(50, 0.5, 1.5))))
         and both.rad() < 1e-6
     )
 

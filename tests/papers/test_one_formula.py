@@ -65,7 +65,10 @@ def calls(claim):
         start = target.project(target.start(jax.random.key(0)))
         params = jax.tree.map(np.asarray, start)
         name = f"{claim.id}, {target.form}"
-        yield f"{name}, excess", lambda t=target, p=start: t.excess(p, jax.random.key(1))
+        yield (
+            f"{name}, excess",
+            lambda t=target, p=start: t.excess(p, jax.random.key(1)),
+        )
         yield f"{name}, recheck", lambda t=target, p=params: judged(t.recheck(p))
         if target.enclosed:
             balls = jax.tree.map(in_balls, params)

@@ -1,143 +1,119 @@
 """chen2016, Section 1: the kernel distance, its exact embedding, projections of it, and what is counted."""
 
-import functools
-import math
+from functools import partial
+from math import prod
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
 
-from jaxkern import features, kernels
+from jaxkern import features
 from jaxkern.bounds import fourier
 from jaxkern.gram import gram
 from jaxkern.linalg import eigh
-from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import Check, Identity, Inequality, Setting
+from proofs_check.controls import changed
 from proofs_check.papers import flops
-from proofs_check.papers.chen2016 import trials
 from proofs_check.papers.chen2016.setup import (
     DELTA,
+    Sides,
     all_at_most_one,
     all_distances,
+    check,
     cloud,
+    differences_of,
     fewest,
+    sized,
+    tail,
+    wrong,
 )
-from proofs_check.papers.shared import as_residual, bound_of, listed, parametrized, real
+from proofs_check.papers.chen2016.trials import GAUSSIAN, projection_error
+from proofs_check.papers.shared import Grids, as_residual, real
 
 
-def _metric() -> Check:
-    @parametrized(Inequality)
-    def holds(setting: Setting, power: int) -> list[Any]:
-        X = real(setting.data)
-        D = all_distances(X) ** power
-        i, j, k = (
-            a.ravel() for a in np.meshgrid(*[np.arange(len(X))] * 3, indexing="ij")
-        )
-        distinct = (i < k) & (j != i) & (j != k)
-        left, right = D[i, k][distinct], (D[i, j] + D[j, k])[distinct]
-        return all_at_most_one(left / right, "triangle inequality")
+def _triangles(data: ndarray, power: int = 1) -> Sides:
+    X = real(data)
+    D = all_distances(X) ** power
+    points = np.arange(len(X))
+    i, j, k = (a.ravel() for a in np.meshgrid(points, points, points, indexing="ij"))
+    distinct = (i < k) & (j != i) & (j != k)
+    ratios = D[i, k][distinct] / (D[i, j] + D[j, k])[distinct]
+    return all_at_most_one(ratios, "triangle inequality")
 
-    line = np.linspace(0, 1, 8)[:, None] @ np.eye(1, 3)
+
+def sec1_metric() -> Check:
     settings = (
         Setting("a cloud of 10 points", cloud(10)),
         Setting("a small cloud", cloud(10, 0.05)),
-        Setting("8 points on a line", line),
+        Setting("8 points on a line", np.linspace(0, 1, 8)[:, None] @ np.eye(1, 3)),
     )
-    return Check(
-        printed=Form(holds(1), settings),
-        controls=(
-            Control("the squared distance", holds(2), settings, "wrong power"),
-            controls.part_of(0.95, holds(1), settings),
-        ),
-    )
+    squared = wrong("the squared distance", "wrong power", power=2)
+    return check(Inequality, settings, squared, printed=_triangles, share=0.95)
 
 
 @jax.jit
-def _factor(X: jax.Array) -> jax.Array:
+def _factor(X: Array) -> Array:
     """Return F with F F' = K: the exact embedding of n points into n dimensions."""
-    values, vectors = eigh(gram(kernels.Gaussian(1.0), X))
+    values, vectors = eigh(gram(GAUSSIAN, X))
     return vectors * jnp.sqrt(jnp.maximum(values, 0))[None]
 
 
-def _embedding() -> Check:
-    @parametrized(Identity)
-    def residual(setting: Setting, dropped: int) -> np.ndarray:
-        X = real(setting.data)
-        F = np.asarray(_factor(X), float)[:, : len(X) - dropped]
-        first, second = np.triu_indices(len(X), 1)
-        return as_residual(
-            np.linalg.norm(F[first] - F[second], axis=1)
-            / all_distances(X)[first, second]
-            - 1
-        )
-
-    settings = tuple(Setting(f"{n} points", cloud(n)) for n in (3, 8))
-    return Check(
-        printed=Form(residual(0), settings),
-        controls=(Control("one dimension less", residual(1), settings, "n for n - 1"),),
-    )
+def _embedded_distances(data: ndarray, dropped: int = 0) -> ndarray:
+    X = real(data)
+    n = len(X)
+    F = np.asarray(_factor(X), float)[:, : n - dropped]
+    images = norm(differences_of(F), axis=1)
+    return as_residual(images / all_distances(X)[np.triu_indices(n, 1)] - 1)
 
 
-def _johnson_lindenstrauss() -> Check:
+def sec1_embedding() -> Check:
+    settings = [Setting(f"{n} points", cloud(n)) for n in (3, 8)]
+    less = wrong("one dimension less", "n for n - 1", dropped=1)
+    return check(Identity, settings, less, printed=_embedded_distances)
+
+
+def sec1_jl() -> Check:
     n = 16
     F = _factor(real(cloud(n)))
     first, second = np.triu_indices(n, 1)
     gaps = F[first] - F[second]
-    units = gaps / jnp.linalg.norm(gaps, axis=1, keepdims=True)
+    data = {"units": gaps / jnp.linalg.norm(gaps, axis=1, keepdims=True)}
+    bound = fourier.relative_distances
     settings = []
     for eps in (0.2, 0.4):
-        m = fewest(
-            functools.partial(fourier.relative_distances, eps=eps, num_points=n), DELTA
-        )
-        numbers = {"eps": eps, "m": float(m), "n": float(n)}
-        settings.append(
-            Setting(f"eps={eps:g}, m={m}", {"units": units}, numbers, {"rows": m})
-        )
-    bound = bound_of(fourier.relative_distances, num_frequencies="m", num_points="n")
-    statement = Tail(trials.projection_error, bound)
-    half = controls.changed(settings[:1], "half of the dimensions", shapes={"part": 2})
-    return Check(
-        corrected=Form(statement, tuple(settings)),
-        controls=(
-            Control("half of the dimensions", statement, half, "wrong factor"),
-            controls.part_of(0.77, statement, settings),
-        ),
+        m = fewest(bound, DELTA, eps=eps, num_points=n)
+        settings.append(sized(f"eps={eps:g}, m={m}", data, m, eps=eps, num_points=n))
+    name = "half of the dimensions"
+    half = changed(settings[:1], name, shapes={"part": 2})
+    return check(
+        tail(projection_error),
+        settings,
+        wrong(name, "wrong factor", at=half),
+        corrected=bound,
+        share=0.77,
     )
 
 
-def _cost() -> Check:
-    @parametrized(Identity)
-    def residual(setting: Setting, per_frequency: int) -> np.ndarray:
-        n, d, t = (setting.shapes[name] for name in ("n", "d", "t"))
-        dtype, kernel = jnp.result_type(float), kernels.Gaussian(1.0)
-        X, w = jax.ShapeDtypeStruct((n, d), dtype), jax.ShapeDtypeStruct((t, d), dtype)
+def _lift(X: Any, w: Any) -> Any:
+    return features.PairedFourier(GAUSSIAN, w)(X)
 
-        def lift(X: Any, w: Any) -> Any:
-            return features.PairedFourier(kernel, w)(X)
 
-        lifted, whole = (
-            flops.multiply_adds(lift, X, w),
-            flops.multiply_adds(lambda X: gram(kernel, X), X),
-        )
-        numbers = math.prod(jax.eval_shape(lift, X, w).shape)
-        return np.array(
-            [
-                lifted / (n * d * t * per_frequency) - 1,
-                numbers / (2 * n * t) - 1,
-                whole / n**2 / d - 1,
-            ]
-        )
+def _costs(n: int, d: int, t: int, per_frequency: int = 1) -> ndarray:
+    """Return the errors of the counts: of products and numbers of the features, and of products of a Gram matrix."""
+    dtype = jnp.result_type(float)
+    X = jax.ShapeDtypeStruct((n, d), dtype)
+    w = jax.ShapeDtypeStruct((t, d), dtype)
+    products = flops.multiply_adds(_lift, X, w)
+    of_gram = flops.multiply_adds(partial(gram, GAUSSIAN), X)
+    numbers = prod(jax.eval_shape(_lift, X, w).shape)
+    claimed = np.array([n * d * t * per_frequency, 2 * n * t, n**2 * d])
+    return np.array([products, numbers, of_gram]) / claimed - 1
 
-    settings = listed(
-        "n={n}, d={d}, t={t}",
-        "n d t",
-        ((1000, 10, 50), (20_000, 256, 800)),
-        shapes="n d t",
-    )
-    return Check(
-        printed=Form(residual(1), settings),
-        controls=(
-            Control("two products a frequency", residual(2), settings, "wrong cost"),
-        ),
-    )
+
+def sec1_cost(grids: Grids) -> Check:
+    twice = wrong("two products a frequency", "wrong cost", per_frequency=2)
+    return check(Identity, grids["printed"], twice, printed=_costs)

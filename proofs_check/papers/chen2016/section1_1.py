@@ -3,210 +3,166 @@
 Constants that the section leaves in O(.) are proved in `docs/theory/chen2016.md`.
 """
 
-import functools
-import math
-from collections.abc import Callable, Sequence
+from functools import partial
+from math import ceil, log, sqrt
 from typing import Any
 
-import jax
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
+from numpy.random import default_rng
 
 from jaxkern.bounds import Bound, fourier
-from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,
     Check,
-    Control,
-    Form,
     Identity,
     Inequality,
     Setting,
-    Tail,
 )
-from proofs_check.papers.chen2016 import laws, trials
-from proofs_check.papers.chen2016.setup import DELTA, Inputs, PointSet, ball, fewest
-from proofs_check.papers.shared import as_residual, at_most_one, bound_of, parametrized
+from proofs_check.controls import changed, gamma_for_lengthscale
+from proofs_check.papers.chen2016 import cosines
+from proofs_check.papers.chen2016.cosines import shifted_mean
+from proofs_check.papers.chen2016.setup import (
+    DELTA,
+    Inputs,
+    PointSet,
+    Sides,
+    ball,
+    check,
+    fewest,
+    sized,
+    tail,
+    wrong,
+)
+from proofs_check.papers.chen2016.trials import kernel_error, kernel_error_over_ball
+from proofs_check.papers.shared import as_residual, at_most_one, bound_of
+
+EPS = 0.3
 
 
-def _shifted_features(inputs: Inputs) -> Check:
-    residual = parametrized(Identity)(laws.shifted_mean)
-    gamma = residual(drawn=controls.gamma_for_lengthscale)
-    return Check(
-        printed=Form(residual(factor=1 / math.sqrt(2)), inputs.pairs),
-        corrected=Form(residual(), inputs.pairs),
-        controls=(
-            Control(
-                "no random shift", residual(shifted=False), inputs.pairs, "wrong law"
-            ),
-            Control(
-                "gamma for the lengthscale", gamma, inputs.pairs, "swapped constants"
-            ),
-        ),
+def sec1_1(inputs: Inputs) -> Check:
+    mean = shifted_mean
+    gamma = gamma_for_lengthscale
+    return check(
+        Identity,
+        inputs.pairs,
+        wrong("no random shift", "wrong law", shifted=False),
+        wrong("gamma for the lengthscale", "swapped constants", drawn=gamma),
+        printed=partial(mean, factor=1 / sqrt(2)),
+        corrected=mean,
     )
 
 
-def _all_points(inputs: Inputs) -> Check:
-    bound = bound_of(fourier.kernel_values, num_frequencies="t", num_points="n")
+def _points_shape(*, num_points: float, delta: float, num_frequencies: float) -> Bound:
+    value = sqrt(log(num_points / delta) / num_frequencies)
+    return Bound(value, 1 - delta, True, "chen2016, Section 1.1")
 
-    def shape(setting: Setting) -> Bound:
-        s = setting.numbers
-        return Bound(
-            math.sqrt(math.log(s["n"] / s["delta"]) / s["t"]),
-            1 - s["delta"],
-            True,
-            "chen2016, Section 1.1",
-        )
 
-    def of(sets: Sequence[PointSet]) -> tuple[Setting, ...]:
-        settings = []
-        for name, n, arrays in sets:
-            for delta in inputs.deltas:
-                t = math.ceil(2 / 0.3**2 * math.log(n * (n - 1) / delta) + 1e-9)
-                numbers = {"eps": 0.3, "t": float(t), "n": float(n), "delta": delta}
-                settings.append(
-                    Setting(
-                        f"{name}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t}
-                    )
-                )
-        return tuple(settings)
+def _at_points(points: PointSet, delta: float) -> Setting:
+    name, n, arrays = points
+    t = ceil(2 / EPS**2 * log(n * (n - 1) / delta) + 1e-9)
+    label = f"{name}, delta={delta:g}, t={t}"
+    return sized(label, arrays, t, eps=EPS, num_points=n, delta=delta)
 
-    settings = of(
-        inputs.point_sets[-2:]
-    )  # not the points that shrink, whose kernel values are all 1
+
+def sec1_1_points(inputs: Inputs) -> Check:
+    # Not the points that shrink, whose kernel values are all 1.
+    sets = inputs.point_sets[-2:]
+    settings = [_at_points(X, delta) for X in sets for delta in inputs.deltas]
     # Not on a table, whose rows may be so close that no number of frequencies is too small.
-    few = controls.changed(
-        of(Inputs().point_sets)[-1:],
-        "a sixteenth of the frequencies",
-        shapes={"part": 16},
-    )
-    return Check(
-        printed=Form(Calibrated(trials.kernel_error, shape, 1.0, 2.0), settings),
-        corrected=Form(Tail(trials.kernel_error, bound), settings),
-        controls=(
-            Control(
-                "a sixteenth of the frequencies",
-                Tail(trials.kernel_error, bound),
-                few,
-                "wrong factor",
-            ),
-        ),
+    last = _at_points(Inputs().point_sets[-1], inputs.deltas[-1])
+    name = "a sixteenth of the frequencies"
+    few = changed([last], name, shapes={"part": 16})
+    shape = bound_of(_points_shape)
+    return check(
+        tail(kernel_error),
+        settings,
+        wrong(name, "wrong factor", at=few),
+        printed=Calibrated(kernel_error, shape, 1.0, 2.0),
+        corrected=fourier.kernel_values,
     )
 
 
-def _differences(dim: int, diameter: float) -> dict[str, jax.Array]:
+def _differences(dim: int, diameter: float) -> dict[str, Array]:
     """Return directions over a half sphere (the axes and 200 more, but for a line) and 32 radii up to the diameter."""
-    more = np.random.default_rng(4).standard_normal((200, dim))
-    directions = np.eye(1) if dim == 1 else np.concatenate([np.eye(dim), more])
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    directions = np.eye(dim)
+    if dim > 1:
+        more = default_rng(4).standard_normal((200, dim))
+        directions = np.concatenate([directions, more])
+    directions /= norm(directions, axis=1, keepdims=True)
     return ball(directions, diameter * np.linspace(1 / 32, 1, 32))
 
 
-def _additive_ball(inputs: Inputs) -> Check:
-    def shape(setting: Setting) -> Bound:
-        s = setting.numbers
-        value = math.sqrt(s["d"] * math.log(s["M"] / s["delta"]) / s["t"])
-        return Bound(value, 1 - s["delta"], s["M"] >= 1, "chen2016, Section 1.1, shape")
+def _over_ball(dim: int, diameter: float, delta: float, t: int) -> Setting:
+    name = f"d={dim}, M={diameter:g}, eps={EPS:g}, delta={delta:g}, t={t}"
+    data = _differences(dim, diameter)
+    numbers = {"dim": dim, "diameter": diameter, "eps": EPS, "delta": delta}
+    tau = log(2 / delta)
+    return sized(name, data, t, tau=tau, **numbers)
 
-    def one_pair(setting: Setting) -> Bound:
-        return Bound(
-            setting.numbers["eps"],
-            1 - setting.numbers["delta"],
-            True,
-            "Hoeffding for one pair",
-        )
 
-    def over(dim: int, diameter: float, delta: float, t: int) -> Setting:
-        numbers = {
-            "d": float(dim),
-            "M": diameter,
-            "eps": 0.3,
-            "t": float(t),
-            "tau": math.log(2 / delta),
-        }
-        name = f"d={dim}, M={diameter:g}, eps=0.3, delta={delta:g}, t={t}"
-        return Setting(
-            name, _differences(dim, diameter), {**numbers, "delta": delta}, {"rows": t}
-        )
+def _ball_shape(
+    *, dim: float, diameter: float, delta: float, num_frequencies: float
+) -> Bound:
+    value = sqrt(dim * log(diameter / delta) / num_frequencies)
+    return Bound(value, 1 - delta, diameter >= 1, "chen2016, Section 1.1, shape")
 
-    asked = tuple(
-        over(1, size, delta, 100) for size in (1.0, 5.0) for delta in inputs.deltas
-    )
+
+def _of_one_pair(*, eps: float, delta: float) -> Bound:
+    return Bound(eps, 1 - delta, True, "Hoeffding for one pair")
+
+
+def sec1_1_ball(inputs: Inputs) -> Check:
+    few = []
+    for diameter in (1.0, 5.0):
+        few += [_over_ball(1, diameter, delta, 100) for delta in inputs.deltas]
     corrected = []
     for dim, diameter in ((1, 5.0), (2, 3.0)):
         for delta in inputs.deltas:
-            options = {
-                "eps": 0.3,
-                "dim": dim,
-                "diameter": diameter,
-                "tau": math.log(2 / delta),
-            }
-            t = fewest(functools.partial(fourier.ball_additive, **options), delta)
-            corrected.append(over(dim, diameter, delta, t))
-    wide = (over(20, 6.0, DELTA, math.ceil(2 / 0.3**2 * math.log(2 / DELTA))),)
-    single = Tail(trials.kernel_error_over_ball, one_pair)
-    bound = bound_of(fourier.ball_additive, num_frequencies="t", dim="d", diameter="M")
-    return Check(
-        printed=Form(
-            Calibrated(trials.kernel_error_over_ball, shape, 1.0, 17.0), asked
-        ),
-        corrected=Form(Tail(trials.kernel_error_over_ball, bound), tuple(corrected)),
-        controls=(
-            Control(
-                "the frequencies of a single pair, in 20 dimensions",
-                single,
-                wide,
-                "term left out",
-            ),
-        ),
+            bound = partial(fourier.ball_additive, dim=dim, diameter=diameter)
+            t = fewest(bound, delta, eps=EPS, tau=log(2 / delta))
+            corrected.append(_over_ball(dim, diameter, delta, t))
+    single = ceil(2 / EPS**2 * log(2 / DELTA))
+    wide = (_over_ball(20, 6.0, DELTA, single),)
+    trial = kernel_error_over_ball
+    shape = Calibrated(trial, bound_of(_ball_shape), 1.0, 17.0)
+    name = "the frequencies of a single pair, in 20 dimensions"
+    return check(
+        tail(trial),
+        corrected,
+        wrong(name, "term left out", of=_of_one_pair, at=wide),
+        printed=shape,
+        printed_at=few,
+        corrected=fourier.ball_additive,
     )
 
 
-def _variance(inputs: Inputs) -> Check:
-    def holds(distance: bool) -> Inequality:
-        def both(key: jax.Array, setting: Setting) -> list[Any]:
-            paired, shifted = laws.variances(key, setting, distance=distance)
-            return [
-                at_most_one(paired / shifted, "the variance of the map with a tilde")
-            ]
+def _paired_over_shifted(key: Array, data: Any, *, distance: bool = False) -> Sides:
+    paired, shifted = cosines.variances(key, data, distance=distance)
+    return [at_most_one(paired / shifted, "the variance of the map with a tilde")]
 
-        return Inequality(both)
 
+def sec1_1_variance(inputs: Inputs) -> Check:
     # A table may have no close rows.
-    close = tuple(s for s in inputs.pairs if s.numbers["K"] > 0.5) or Inputs().pairs[:2]
-    return Check(
-        printed=Form(holds(distance=False), inputs.pairs),
-        controls=(
-            Control(
-                "the squared distances of close points",
-                holds(distance=True),
-                close,
-                "wrong operator",
-            ),
-        ),
-    )
+    close = [s for s in inputs.pairs if s.numbers["K"] > 0.5] or Inputs().pairs[:2]
+    name = "the squared distances of close points"
+    of_distances = wrong(name, "wrong operator", at=close, distance=True)
+    return check(Inequality, inputs.pairs, of_distances, printed=_paired_over_shifted)
 
 
-def _both_variances(inputs: Inputs) -> Check:
-    def residual(closed: Callable[[float], tuple[float, float]]) -> Identity:
-        def relative(key: jax.Array, setting: Setting) -> np.ndarray:
-            K = setting.numbers["K"]
-            variances = (
-                np.asarray(laws.variances(key, setting, distance=True))
-                / (2 - 2 * K) ** 2
-            )
-            return as_residual(variances / np.asarray(closed(K)) - 1)
+def _closed_variances(
+    key: Array, data: Any, K: float, *, swapped: bool = False
+) -> ndarray:
+    """Return the errors of the closed forms of both variances of Dhat^2 / D^2."""
+    variances = np.array(cosines.variances(key, data, distance=True))
+    closed = np.array([(1 + K) ** 2, 0.5 + 0.75 * (1 + K) ** 2])
+    if swapped:
+        closed = closed[::-1]
+    return as_residual(variances / (2 - 2 * K) ** 2 / closed - 1)
 
-        return Identity(relative)
 
-    def both(K: float) -> tuple[float, float]:
-        return (1 + K) ** 2, 0.5 + 0.75 * (1 + K) ** 2
-
-    swapped = residual(lambda K: both(K)[::-1])
-    return Check(
-        corrected=Form(residual(both), inputs.pairs),
-        controls=(
-            Control(
-                "the two maps exchanged", swapped, inputs.pairs, "swapped constants"
-            ),
-        ),
-    )
+def feature_variances(inputs: Inputs) -> Check:
+    swapped = wrong("the two maps exchanged", "swapped constants", swapped=True)
+    return check(Identity, inputs.pairs, swapped, corrected=_closed_variances)

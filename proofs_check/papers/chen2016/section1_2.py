@@ -1,123 +1,96 @@
 """chen2016, Section 1.2: what unit vectors give, the error of a Gram matrix, and the distance to an object."""
 
-import functools
-import math
+from functools import partial
+from math import log, pi
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import eigvalsh
+from numpy.random import default_rng
 
-from jaxkern import features, kernels
+from jaxkern import features
 from jaxkern.bounds import fourier
-from jaxkern.gram import gram
 from jaxkern.linalg import HIGHEST
-from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
-from proofs_check.papers.chen2016 import setup, trials
+from proofs_check.claim import Check, Identity, Inequality, Setting, Tail
+from proofs_check.controls import one_draw
+from proofs_check.papers.chen2016.setup import (
+    Inputs,
+    Sides,
+    all_at_most_one,
+    all_distances,
+    check,
+    cloud,
+    fewest,
+    gram_of,
+    pairs_by_difference,
+    sized,
+    wrong,
+)
+from proofs_check.papers.chen2016.trials import features_on_host, minimum_error
 from proofs_check.papers.shared import as_residual, bound_of, real
 
 
-def _unit_vectors(inputs: setup.Inputs) -> Check:
-    def residual(shifted: bool) -> Identity:
-        def relations(key: jax.Array, setting: Setting) -> np.ndarray:
-            kernel, pair, K = (
-                setting.data["kernel"],
-                setting.data["pair"],
-                setting.numbers["K"],
-            )
-            draw = features.shifted_fourier if shifted else features.paired_fourier
-            x, y = draw(
-                key,
-                kernel,
-                pair.shape[1],
-                num_frequencies=setting.shapes["rows"],
-                dtype=pair.dtype,
-            )(pair)
-            inner, squared = (
-                float(jnp.vdot(x, y, precision=HIGHEST)),
-                float(jnp.sum((x - y) ** 2)),
-            )
-            lengths = [float(jnp.sum(v**2)) - 1 for v in (x, y)]
-            errors = abs(K - inner) - abs(2 - 2 * K - squared) / 2
-            return as_residual([*lengths, errors, squared - (2 - 2 * inner)])
-
-        return Identity(relations)
-
-    return Check(
-        printed=Form(residual(shifted=False), inputs.pairs),
-        controls=(
-            Control(
-                "shifted features",
-                residual(shifted=True),
-                inputs.pairs,
-                "wrong operator",
-            ),
-        ),
+def _relations(
+    key: Array, data: Any, K: float, rows: int, *, shifted: bool = False
+) -> ndarray:
+    """Return the errors of the lengths, of the error of K by that of D^2, and of D^2 by the inner product."""
+    pair = data["pair"]
+    draw = features.shifted_fourier if shifted else features.paired_fourier
+    phi = draw(
+        key, data["kernel"], pair.shape[1], num_frequencies=rows, dtype=pair.dtype
     )
+    x, y = phi(pair)
+    inner = float(jnp.vdot(x, y, precision=HIGHEST))
+    squared = float(jnp.sum((x - y) ** 2))
+    lengths = [float(jnp.sum(v**2)) - 1 for v in (x, y)]
+    errors = abs(K - inner) - abs(2 - 2 * K - squared) / 2
+    return as_residual([*lengths, errors, squared - (2 - 2 * inner)])
 
 
-def _gram_error() -> Check:
-    def holds(share: float) -> Inequality:
-        def both(key: jax.Array, setting: Setting) -> list[Any]:
-            X, kernel = real(setting.data), kernels.Gaussian(1.0)
-            phi = features.paired_fourier(
-                key, kernel, X.shape[1], num_frequencies=10, dtype=X.dtype
-            )
-            Z = np.asarray(phi(X), float)
-            E = np.asarray(gram(kernel, X), float) - Z @ Z.T
-            images = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
-            right = share / 2 * np.sum(np.abs(setup.all_distances(X) ** 2 - images))
-            norms = (
-                np.sum(np.abs(E)),
-                np.max(np.sum(np.abs(E), axis=0)),
-                np.sum(np.abs(np.linalg.eigvalsh(E))),
-            )
-            return setup.all_at_most_one(norms / right, "chen2016, Section 1.2")
-
-        return Inequality(both)
-
-    settings = (Setting("12 points", setup.cloud(12)),)
-    return Check(
-        printed=Form(holds(1.0), settings),
-        controls=(
-            Control("a sum over unordered pairs", holds(0.5), settings, "wrong factor"),
-        ),
-    )
+def sec1_2_unit(inputs: Inputs) -> Check:
+    shifted = wrong("shifted features", "wrong operator", shifted=True)
+    return check(Identity, inputs.pairs, shifted, printed=_relations)
 
 
-def _minimum_distance(inputs: setup.Inputs) -> Check:
-    angles = np.arange(24) * 2 * math.pi / 24
+def _gram_errors(key: Array, data: ndarray, share: float = 1.0) -> Sides:
+    X = real(data)
+    Z = features_on_host(key, X, 10)
+    E = gram_of(X) - Z @ Z.T
+    images = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
+    right = share / 2 * np.sum(np.abs(all_distances(X) ** 2 - images))
+    columns = np.sum(np.abs(E), axis=0)
+    nuclear = np.sum(np.abs(eigvalsh(E)))
+    norms = np.array([np.sum(np.abs(E)), np.max(columns), nuclear])
+    return all_at_most_one(norms / right, "chen2016, Section 1.2")
+
+
+def sec1_2_gram() -> Check:
+    settings = (Setting("12 points", cloud(12)),)
+    halved = wrong("a sum over unordered pairs", "wrong factor", share=0.5)
+    return check(Inequality, settings, halved, printed=_gram_errors)
+
+
+def sec1_2_minimum(inputs: Inputs) -> Check:
+    angles = np.arange(24) * 2 * pi / 24
     curve = 0.5 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    training = np.concatenate(
-        [[[0.0, 0.0]], 0.45 * np.random.default_rng(2).uniform(-0.7, 0.7, (7, 2))]
-    )
-    population = setup.pairs_by_difference(training[:, None] - curve[None])
-    unit_disc = functools.partial(fourier.ball, dim=2, diameter=1.0)
+    others = 0.45 * default_rng(2).uniform(-0.7, 0.7, (7, 2))
+    training = np.concatenate([np.zeros((1, 2)), others])
+    population = pairs_by_difference(training[:, None] - curve[None])
+    unit_disc = partial(fourier.ball, dim=2, diameter=1.0)
     settings = []
     for delta in inputs.deltas:
-        tau = math.log(6 / delta)
-        t = setup.fewest(functools.partial(unit_disc, eps=0.3, tau=tau), delta)
-        numbers = {"eps": 0.3, "t": float(t), "tau": tau}
-        settings.append(
-            Setting(
-                f"d=2, eps=0.3, delta={delta:g}, t={t}",
-                population,
-                numbers,
-                {"rows": t},
-            )
-        )
-    statement = Tail(
-        trials.minimum_error, bound_of(unit_disc, num_frequencies="t", tau="tau")
-    )
-    return Check(
-        corrected=Form(statement, tuple(settings)),
-        controls=(
-            Control(
-                "one frequency, repeated",
-                statement,
-                controls.one_draw(settings[:1]),
-                "reused key",
-            ),
-        ),
+        tau = log(6 / delta)
+        t = fewest(unit_disc, delta, eps=0.3, tau=tau)
+        name = f"d=2, eps=0.3, delta={delta:g}, t={t}"
+        settings.append(sized(name, population, t, eps=0.3, tau=tau))
+    # tau has a default in the formula, so that it is named here.
+    bound = bound_of(unit_disc, tau="tau")
+    return check(
+        partial(Tail, minimum_error),
+        settings,
+        wrong("one frequency, repeated", "reused key", at=one_draw(settings[:1])),
+        corrected=bound,
     )

@@ -1,309 +1,256 @@
 """chen2016, Section 2: unbiased features, the additive error of one pair, and the relative error of a far pair.
 
-One pair of points has a law that is computed exactly (`laws.pair_cdf`), so statements about a pair are decided without
-sampling, and by tilted sampling where the probability is tiny. `docs/theory/chen2016.md` derives every correction.
+One pair of points has a law that is computed exactly (`cosines.pair_cdf`), so statements about a pair are decided
+without sampling, and by tilted sampling where the probability is tiny. `docs/theory/chen2016.md` derives every
+correction.
 """
 
 import dataclasses
-import functools
-import itertools
-import math
-from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from math import ceil, exp, pi, sqrt
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from scipy import stats
 
 from jaxkern.bounds import Bound, fourier
-from proofs_check import controls
 from proofs_check.claim import (
     Check,
-    Control,
     Exact,
     Expectation,
-    Form,
     Identity,
     Inequality,
     Setting,
 )
-from proofs_check.papers.chen2016 import laws, setup, trials
-from proofs_check.papers.shared import LOG2, claimed, grid, parametrized
+from proofs_check.controls import changed, gamma_for_lengthscale
+from proofs_check.papers.chen2016 import cosines
+from proofs_check.papers.chen2016.cosines import log_outside, paired_mean
+from proofs_check.papers.chen2016.setup import (
+    Inputs,
+    Settings,
+    Sides,
+    all_at_most_one,
+    check,
+    exceeds,
+    exceeds_all,
+    exceeds_in_floats,
+    pair_setting,
+    pair_settings,
+    relative_tail,
+    squared_distance,
+    wrong,
+)
+from proofs_check.papers.chen2016.trials import inner_product
+from proofs_check.papers.shared import LOG2, Exceeds, Grids
 
 
-def _lemma_2_1(inputs: setup.Inputs) -> Check:
-    residual = parametrized(Identity)(laws.paired_mean)
-    gamma = residual(drawn=controls.gamma_for_lengthscale)
-    return Check(
-        printed=Form(residual(), inputs.pairs),
-        controls=(
-            Control(
-                "frequencies one per cent longer",
-                residual(scale=1.01),
-                inputs.pairs,
-                "wrong factor",
-            ),
-            Control(
-                "gamma for the lengthscale", gamma, inputs.pairs, "swapped constants"
-            ),
-            Control(
-                "without 1/sqrt(t)",
-                residual(normalised=False),
-                inputs.pairs,
-                "missing normalisation",
-            ),
-        ),
+def lem2_1(inputs: Inputs) -> Check:
+    gamma = gamma_for_lengthscale
+    return check(
+        Identity,
+        inputs.pairs,
+        wrong("frequencies one per cent longer", "wrong factor", scale=1.01),
+        wrong("gamma for the lengthscale", "swapped constants", drawn=gamma),
+        wrong("without 1/sqrt(t)", "missing normalisation", normalised=False),
+        printed=paired_mean,
     )
 
 
-def _lemma_2_1_proof() -> Check:
-    @parametrized(Identity)
-    def residual(setting: Setting, power: int) -> np.ndarray:
-        r = setting.numbers["r"]
-        z = np.linspace(-14, 14, 2001)
-        weights = np.exp(-(z**2) / 2) * (z[1] - z[0])
-        g, slope = weights @ np.cos(z * r), -weights @ (z * np.sin(z * r))
-        return np.array(
-            [
-                slope / (-(r**power) * g) - 1,
-                np.sum(weights) / math.sqrt(2 * math.pi) - 1,
-            ]
-        )
-
-    settings = grid("r={r:g}", r=(0.3, 1.5, 3.0))
-    return Check(
-        printed=Form(residual(1), settings),
-        controls=(Control("r squared", residual(2), settings, "wrong power"),),
-    )
+def _slope_of_transform(r: float, power: int = 1) -> ndarray:
+    """Return the errors of g' = -r g for the Fourier transform g of the normal density, and of its mass."""
+    z = np.linspace(-14, 14, 2001)
+    weights = np.exp(-(z**2) / 2) * (z[1] - z[0])
+    g = weights @ np.cos(z * r)
+    slope = -weights @ (z * np.sin(z * r))
+    mass = np.sum(weights) / sqrt(2 * pi)
+    return np.array([slope / (-(r**power) * g) - 1, mass - 1])
 
 
-def _corollary_2_1(inputs: setup.Inputs) -> Check:
-    def moment(setting: Setting) -> float:
-        """Exact: cos<w, x - y> has the variance (1 + K^4) / 2 - K^2."""
-        return (1 - setting.numbers["K"] ** 2) ** 2 / 2 / setting.shapes["rows"]
+def lem2_1_proof(grids: Grids) -> Check:
+    squared = wrong("r squared", "wrong power", power=2)
+    return check(Identity, grids["printed"], squared, printed=_slope_of_transform)
 
+
+def _cosine_variance(setting: Setting) -> float:
+    """Return the variance of the estimate, exactly: cos<w, x - y> has (1 + K^4) / 2 - K^2."""
+    return (1 - setting.numbers["K"] ** 2) ** 2 / 2 / setting.shapes["rows"]
+
+
+def _farther(data: Any) -> Any:
+    return {**data, "pair": 1.01 * data["pair"]}
+
+
+def _with_gamma(data: Any) -> Any:
+    return {**data, "kernel": gamma_for_lengthscale(data["kernel"])}
+
+
+def cor2_1(inputs: Inputs) -> Check:
     statement = Expectation(
-        trials.inner_product,
+        inner_product,
         lambda s: s.numbers["K"],
         lambda s: 1 - s.numbers["K"],
         precision=0.02,
-        moment=moment,
+        moment=_cosine_variance,
     )
     # As many frequencies as show one per cent of the lengthscale.
-    pairs = tuple(
-        dataclasses.replace(s, name=f"{s.name}, t=256", shapes={"rows": 256})
-        for s in inputs.pairs
-    )
+    pairs = []
+    for s in inputs.pairs:
+        name = f"{s.name}, t=256"
+        pairs.append(dataclasses.replace(s, name=name, shapes={"rows": 256}))
     # At the distance 1; at 0.3 it moves the mean by less than is allowed for rounding in float32.
-    farther = controls.changed(
-        pairs[:2][-1:],
-        "one per cent farther",
-        data=lambda p: {**p, "pair": 1.01 * p["pair"]},
-    )
-    swapped = controls.changed(
-        pairs[:1],
-        "gamma",
-        data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])},
-    )
-    return Check(
-        printed=Form(statement, pairs),
-        controls=(
-            Control(
-                "points one per cent farther apart", statement, farther, "wrong factor"
-            ),
-            Control(
-                "gamma for the lengthscale", statement, swapped, "swapped constants"
-            ),
-        ),
+    second = pairs[:2][-1:]
+    farther = changed(second, "one per cent farther", data=_farther)
+    gamma = changed(pairs[:1], "gamma", data=_with_gamma)
+    return check(
+        Expectation,
+        pairs,
+        wrong("points one per cent farther apart", "wrong factor", at=farther),
+        wrong("gamma for the lengthscale", "swapped constants", at=gamma),
+        printed=statement,
     )
 
 
-def _log_outside(n: setup.Numbers) -> float:
-    """Return the log of the chance of |Khat - K| > eps for a Gaussian pair at distance r."""
-    mu = -math.expm1(-(n["r"] ** 2) / 2)  # K - Khat = mu (Dhat^2 / D^2 - 1)
-    return laws.log_outside(n["r"], int(n["t"]), 1 - n["eps"] / mu, 1 + n["eps"] / mu)
+def _value_tail(value: float, distance: float, num_frequencies: float) -> float:
+    """Return log P(|Khat - K| > value) for a Gaussian pair: K - Khat = mu (Dhat^2 / D^2 - 1)."""
+    error = value / cosines.mean(distance)
+    return log_outside(distance, int(num_frequencies), 1 - error, 1 + error)
 
 
-@parametrized(Exact)
-def _additive(
-    setting: Setting, bounds: Callable[..., list[Bound]], times: float = 1.0
-) -> tuple[float, float]:
-    """Return the statement that |Khat - K| > eps is no likelier than the bounds of `times` t frequencies say.
+def _additive_tail(value: float, setting: Setting) -> float:
+    """Return log P(|Khat - K| > value) for a Gaussian pair, or for signs, where there is no distance.
 
-    Of a Gaussian pair at distance r; without r, of a kernel and points for which a cosine is 1 or -1, with equal
-    chances.
+    Of signs, a cosine is 1 or -1 with equal chances, as there are kernels and points for which it is.
     """
-    n, t = setting.numbers, setting.numbers["t"]
-    log_claimed = setup.log_failure(
-        setting, bounds(eps=n["eps"], num_frequencies=times * t)
-    )
-    if "r" not in n:
-        return LOG2 + float(
-            stats.binom.logsf(math.ceil(t * (1 + n["eps"]) / 2 - 1e-6) - 1, t, 0.5)
-        ), log_claimed
-    return _log_outside(n), log_claimed
+    t = setting.numbers["num_frequencies"]
+    if "distance" in setting.numbers:
+        return _value_tail(value, setting.numbers["distance"], t)
+    heads = ceil(t * (1 + value) / 2 - 1e-6)
+    return LOG2 + float(stats.binom.logsf(heads - 1, t, 0.5))
 
 
-def _corrected(**options: float) -> list[Bound]:
-    return [
-        fourier.kernel_value(**options),
-        fourier.kernel_values(num_points=2, **options),
-    ]
-
-
-def _signs(*logs: float) -> tuple[Setting, ...]:
+def _signs(*logs: float) -> Settings:
     """Return settings in which the cosines are signs, with the t at which Hoeffding's bound is e^-log."""
     settings = []
-    for eps, log in itertools.product((0.01, 0.1), logs):
-        t = 2.0 * math.ceil((log + LOG2) / eps**2)
-        settings.append(
-            Setting(
-                f"signs, eps={eps:g}, delta=e^-{log:g}, t={t:g}",
-                numbers={"eps": eps, "t": t},
-            )
-        )
-    return tuple(settings)
+    for eps, log in product((0.01, 0.1), logs):
+        t = 2.0 * ceil((log + LOG2) / eps**2)
+        name = f"signs, eps={eps:g}, delta=e^-{log:g}, t={t:g}"
+        settings.append(Setting(name, numbers={"eps": eps, "num_frequencies": t}))
+    return settings
 
 
-def _gaussian(
-    bound: Callable[..., Any], distances: Sequence[float], deltas: Sequence[float]
-) -> tuple[Setting, ...]:
-    def at(*, distance: float, **options: float) -> Bound:
-        return bound(**options)
-
-    return setup.pair_settings(at, distances, (0.1, 0.3), deltas)
+PRINTED_VALUE = partial(fourier.kernel_value, as_printed=True)
+BOTH_VALUES = (fourier.kernel_value, partial(fourier.kernel_values, num_points=2))
+"""Of two points the bound for n points says the same."""
 
 
-def _corollary_2_2(inputs: setup.Inputs) -> Check:
-    printed = functools.partial(fourier.kernel_value, as_printed=True)
+def cor2_2(inputs: Inputs) -> Check:
+    errors = (0.1, 0.3)
     distances = inputs.distances((3.0, 10.0), 0.5, 12.0)
-    settings = _gaussian(fourier.kernel_value, distances, inputs.deltas)
-    half = _gaussian(fourier.kernel_value, (3.0,), inputs.deltas)
-    return Check(
-        printed=Form(
-            _additive(lambda **n: [printed(**n)]),
-            _gaussian(printed, distances, inputs.deltas),
-        ),
-        corrected=Form(_additive(_corrected), (*_signs(3.0), *settings)),
-        controls=(
-            Control(
-                "half of the frequencies",
-                _additive(_corrected, times=3),
-                half,
-                "wrong factor",
-            ),
-        ),
+    settings = pair_settings(fourier.kernel_value, distances, errors, inputs.deltas)
+    few = pair_settings(fourier.kernel_value, (3.0,), errors, inputs.deltas)
+    near = pair_settings(PRINTED_VALUE, distances, errors, inputs.deltas)
+    return check(
+        exceeds_all(_additive_tail),
+        (*_signs(3.0), *settings),
+        wrong("half of the frequencies", "wrong factor", at=few, times=3),
+        printed=(PRINTED_VALUE,),
+        printed_at=near,
+        corrected=BOTH_VALUES,
     )
 
 
-def _corollary_2_2_rare(inputs: setup.Inputs) -> Check:
-    printed = functools.partial(fourier.kernel_value, as_printed=True)
-    tiny = _gaussian(printed, (3.0,), [math.exp(-log) for log in (10, 20)])
+def cor2_2_rare(inputs: Inputs) -> Check:
+    rare = [exp(-log) for log in (10, 20)]
     deep = _signs(600.0)
-    more = _additive(_corrected, times=1.01)
-    return Check(
-        printed=Form(_additive(lambda **n: [printed(**n)]), tiny),
-        corrected=Form(_additive(_corrected), (*_signs(*inputs.logs), *deep)),
-        controls=(
-            Control(
-                "a hundredth more frequencies than there are",
-                more,
-                deep,
-                "wrong factor",
-            ),
-        ),
+    name = "a hundredth more frequencies than there are"
+    return check(
+        exceeds_all(_additive_tail),
+        (*_signs(*inputs.logs), *deep),
+        wrong(name, "wrong factor", at=deep, times=1.01),
+        printed=(PRINTED_VALUE,),
+        printed_at=pair_settings(PRINTED_VALUE, (3.0,), (0.1, 0.3), rare),
+        corrected=BOTH_VALUES,
     )
 
 
-def _of_distance(
-    *, distance: float, nearest: float = 1.0, farthest: float = 1.0, **options: float
+def _within_limits(
+    *,
+    distance: float,
+    eps: float,
+    num_frequencies: float,
+    nearest: float = 1.0,
+    farthest: float = 1.0,
 ) -> Bound:
     """Return the bound for a pair at a distance that is known to be within these multiples of it."""
-    within = ([(factor * distance) ** 2] for factor in (nearest, farthest))
     return fourier.kernel_values_given(
-        **dict(zip(("squared_distances", "farthest"), within, strict=True)),
-        pairs=[1.0],
-        **options,
+        eps=eps,
+        num_frequencies=num_frequencies,
+        squared_distances=np.array([(nearest * distance) ** 2]),
+        farthest=np.array([(farthest * distance) ** 2]),
+        pairs=np.ones(1),
     )
 
 
-def _kernel_values_given(inputs: setup.Inputs) -> Check:
-    @parametrized(Exact)
-    def statement(
-        setting: Setting, times: float = 1.0, **limits: float
-    ) -> tuple[float, float]:
-        n = setting.numbers
-        right = _of_distance(
-            distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"], **limits
-        )
-        return _log_outside(n), claimed(right, setting)
-
-    distances, middle = inputs.distances((0.3, 1.0, 2.5), 0.02, 12.0), (1.0,)
+def kernel_values_given(inputs: Inputs) -> Check:
     deltas = (1e-2, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
-    settings, few = (
-        setup.pair_settings(_of_distance, r, (0.03, 0.1), deltas)
-        for r in (distances, middle)
-    )
-    return Check(
-        corrected=Form(statement(nearest=0.9, farthest=1.1), settings),
-        controls=(
-            Control(
-                "half of the frequencies", statement(times=2.0), few, "wrong factor"
-            ),
-            Control(
-                "taken for half as far",
-                statement(nearest=0.5, farthest=0.5),
-                few,
-                "wrong factor",
-            ),
+    distances = inputs.distances((0.3, 1.0, 2.5), 0.02, 12.0)
+    middle = pair_settings(_within_limits, (1.0,), (0.03, 0.1), deltas)
+    nearer = partial(_within_limits, nearest=0.5, farthest=0.5)
+    return check(
+        exceeds_in_floats(_value_tail),
+        pair_settings(_within_limits, distances, (0.03, 0.1), deltas),
+        wrong(
+            "half of the frequencies",
+            "wrong factor",
+            of=_within_limits,
+            at=middle,
+            times=2,
         ),
+        wrong("taken for half as far", "wrong factor", of=nearer, at=middle),
+        corrected=partial(_within_limits, nearest=0.9, farthest=1.1),
     )
 
 
-def _lemma_2_2(inputs: setup.Inputs) -> Check:
-    def inverse(n: setup.Numbers) -> tuple[float, float]:
-        return (1 + n["eps"]) ** -2, (1 - n["eps"]) ** -2
+def _inverse_tail(value: float, distance: float, num_frequencies: float) -> float:
+    """Return log P(|D / Dhat - 1| > value) of a pair."""
+    t = int(num_frequencies)
+    return log_outside(distance, t, (1 + value) ** -2, (1 - value) ** -2)
 
+
+def lem2_2(inputs: Inputs) -> Check:
     bound = fourier.far_distance
-    printed = functools.partial(bound, as_printed=True)
+    printed = partial(bound, as_printed=True)
     distances = inputs.distances((1.0, 2.0, 6.0), 1.0, 12.0)
     # At distance 1 the exponent is a twentieth of the true one.
-    whole = setup.pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,))
-    fewer = tuple(
-        Setting(
-            f"{s.name} over 24", None, {**s.numbers, "t": float(s.numbers["t"] // 24)}
-        )
-        for s in whole
-    )
-    control = setup.pair_tail(bound, setup.relative, times=24)
-    few = setup.pair_settings(printed, distances, (0.09,), inputs.deltas)
-    settings = setup.pair_settings(bound, distances, (0.1, 0.3), inputs.deltas)
-    return Check(
-        printed=Form(setup.pair_tail(printed, inverse), few),
-        corrected=Form(setup.pair_tail(bound, setup.relative), settings),
-        controls=(Control("one of 24 frequencies", control, fewer, "wrong factor"),),
+    fewer = []
+    for s in pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,)):
+        name = f"{s.name} over 24"
+        t = int(s.numbers["num_frequencies"]) // 24
+        fewer.append(pair_setting(name, 1.0, s.numbers["eps"], t))
+    of_inverse = Exact(Exceeds(_inverse_tail, printed))
+    near = pair_settings(printed, distances, (0.09,), inputs.deltas)
+    return check(
+        exceeds(relative_tail),
+        pair_settings(bound, distances, (0.1, 0.3), inputs.deltas),
+        wrong("one of 24 frequencies", "wrong factor", at=fewer, times=24),
+        printed=of_inverse,
+        printed_at=near,
+        corrected=bound,
     )
 
 
-def _lemma_2_2_proof() -> Check:
-    @parametrized(Inequality)
-    def holds(setting: Setting, nearest: float) -> list[Any]:
-        """Return D / Dhat - 1 and 1 - D / Dhat over eps where K and Khat differ by eps / 4, the most allowed."""
-        eps = setting.numbers["eps"]
-        squared = -2 * np.expm1(-(np.linspace(nearest, 6, 100) ** 2) / 2)
-        ratios = np.sqrt([squared / (squared + sign * eps / 2) for sign in (1, -1)])
-        return setup.all_at_most_one(
-            np.abs(ratios - 1).ravel() / eps, "chen2016, Lemma 2.2"
-        )
+def _errors_of_inverse(eps: float, nearest: float = 1.0) -> Sides:
+    """Return D / Dhat - 1 and 1 - D / Dhat over eps where K and Khat differ by eps / 4, the most allowed."""
+    squared = squared_distance(np.linspace(nearest, 6, 100))
+    signs = np.array([[1], [-1]])
+    ratios = np.sqrt(squared / (squared + signs * eps / 2))
+    errors = np.abs(ratios - 1).ravel()
+    return all_at_most_one(errors / eps, "chen2016, Lemma 2.2")
 
-    settings = grid("eps={eps:g}", eps=(0.001, 0.05, 0.0999))
-    return Check(
-        printed=Form(holds(1.0), settings),
-        controls=(
-            Control(
-                "distances from a third of sigma on",
-                holds(1 / 3),
-                settings,
-                "hypothesis broken",
-            ),
-        ),
-    )
+
+def lem2_2_proof(grids: Grids) -> Check:
+    name = "distances from a third of sigma on"
+    nearer = wrong(name, "hypothesis broken", nearest=1 / 3)
+    return check(Inequality, grids["printed"], nearer, printed=_errors_of_inverse)

@@ -3,31 +3,75 @@
 One pair at every distance, all pairs of n points, and pairs whose distances are known.
 """
 
-import functools
-import itertools
-import math
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from math import exp
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
+from numpy.random import default_rng
 from scipy import optimize, special
 
 from jaxkern import plan
 from jaxkern.bounds import Bound, fourier
-from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import (
+    Check,
+    Control,
+    Form,
+    Identity,
+    Inequality,
+    Rare,
+    Setting,
+    Tail,
+)
+from proofs_check.controls import part_of
 from proofs_check.engine import tilting
 from proofs_check.papers import shared
-from proofs_check.papers.chen2016 import laws, setup, trials
-from proofs_check.papers.chen2016.laws import chi_square_stop_loss, log_mgf, stop_loss
-from proofs_check.papers.chen2016.section4 import all_pairs_settings, fewer_frequencies
+from proofs_check.papers.chen2016 import cosines
+from proofs_check.papers.chen2016.cosines import (
+    chi_square_stop_loss,
+    log_mgf,
+    stop_loss,
+    versine,
+)
+from proofs_check.papers.chen2016.section4 import (
+    all_pairs_settings,
+    at_points,
+    fewer_frequencies,
+)
+from proofs_check.papers.chen2016.setup import (
+    Formula,
+    Inputs,
+    PointSet,
+    Settings,
+    Sides,
+    all_at_most_one,
+    check,
+    exceeds,
+    exceeds_all,
+    exceeds_in_floats,
+    limit_tail,
+    pair_setting,
+    pair_settings,
+    point_set,
+    relative_tail,
+    tail,
+    tiny,
+    wrong,
+)
+from proofs_check.papers.chen2016.trials import largest_error, squared_ratio
 from proofs_check.papers.shared import (
     COPIES,
+    Grids,
     as_residual,
     at_most_one,
     bound_of,
-    parametrized,
     real,
 )
 
@@ -37,218 +81,187 @@ EDGES = np.append(0.0, 2.0 ** (np.arange(-16, 9) / 2))
 """Lower edges of the bins in which pairs are counted, by their squared distance."""
 
 
-def _convex_order(inputs: setup.Inputs) -> Check:
-    @parametrized(Inequality)
-    def holds(setting: Setting, degrees: int) -> list[Any]:
-        r = setting.numbers["r"]
-        most = 2 / -math.expm1(-(r**2) / 2)  # of Y: beyond, its stop-loss mean is 0
-        ratios = [
-            stop_loss(c, r) / chi_square_stop_loss(c, degrees)
-            for c in LEVELS
-            if c < most
-        ]
-        return setup.all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
+def _below_chi_square(r: float, degrees: int = 1) -> Sides:
+    """Return stop-loss means of Y over those of chi2 / degrees, for levels that Y reaches: up to 2 / mu."""
+    levels = [c for c in LEVELS if c < 2 / cosines.mean(r)]
+    ratios = [stop_loss(c, r) / chi_square_stop_loss(c, degrees) for c in levels]
+    return all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
 
+
+def _at_distance(r: float) -> Setting:
+    return Setting(f"r={r:g}", numbers={"r": r})
+
+
+def convex_order(inputs: Inputs) -> Check:
     distances = inputs.distances((0.05, 0.3, 1.0, 2.0, 3.5, 8.0), 0.02, 12.0)
-    settings = shared.grid("r={r:g}", r=distances)
-    small = shared.grid("r={r:g}", r=(0.05, 0.3))
-    return Check(
-        corrected=Form(holds(1), settings),
-        controls=(
-            Control(
-                "chi-square of two frequencies, halved", holds(2), small, "wrong law"
-            ),
-        ),
+    small = [_at_distance(r) for r in (0.05, 0.3)]
+    name = "chi-square of two frequencies, halved"
+    return check(
+        Inequality,
+        [_at_distance(r) for r in distances],
+        wrong(name, "wrong law", at=small, degrees=2),
+        corrected=_below_chi_square,
     )
 
 
-def _extremal() -> Check:
-    @parametrized(Inequality)
-    def worst(setting: Setting, own: bool = False) -> list[Any]:
-        """Return P(Z = u) + P(Z = v) over the bound, where Z is Y averaged above a, to u, and below b, to v."""
-        t, eps = setting.numbers["t"], setting.numbers["eps"]
-        half, u, v, total = t / 2, (1 + eps) ** 2, (1 - eps) ** 2, 0.0
-        for tail, level, far in (
-            (special.gammaincc, u, 1e-3),
-            (special.gammainc, v, 1.0),
-        ):
+_sharp_pair = partial(fourier.relative_distances_sharp, num_points=2)
 
-            def excess(a: float, tail: Any = tail, level: float = level) -> float:
-                return float(tail(half + 1, half * a) / tail(half, half * a) - level)
 
-            edge = optimize.brentq(excess, level, far, xtol=1e-14)
-            total += float(tail(half, half * edge))
-        sharp = (
-            1
-            - fourier.relative_distances_sharp(
-                eps=eps, num_frequencies=t, num_points=2
-            ).probability
-        )
-        right = math.exp(laws.chi_square_outside(t, v, u)) if own else sharp
-        return [at_most_one(total / right, "jaxkern, Theorem B of chen2016")]
+def _beyond(tail: Any, half: float, level: float, far: float) -> float:
+    """Return the mass of chi2_t / t beyond the edge where its mean there is the level, t = 2 half."""
 
-    sizes = ((20.0, 0.3), (200.0, 0.2), (2e3, 0.05))
-    settings = shared.listed("t={t:g}, eps={eps:g}", "t eps", sizes)
-    name = "the tails of chi-square for them"
-    return Check(
-        corrected=Form(worst(), settings),
-        controls=(Control(name, worst(own=True), settings, "wrong factor"),),
+    def excess(a: float) -> float:
+        return float(tail(half + 1, half * a) / tail(half, half * a) - level)
+
+    edge = optimize.brentq(excess, level, far, xtol=1e-14)
+    return float(tail(half, half * edge))
+
+
+def _extremal(eps: float, num_frequencies: float, exact: bool = False) -> Sides:
+    """Return P(Z = u) + P(Z = v) over the bound, where Z is Y averaged above a, to u, and below b, to v."""
+    half = num_frequencies / 2
+    above = _beyond(special.gammaincc, half, (1 + eps) ** 2, 1e-3)
+    below = _beyond(special.gammainc, half, (1 - eps) ** 2, 1.0)
+    if exact:
+        right = exp(limit_tail(eps, num_frequencies))
+    else:
+        right = 1 - _sharp_pair(eps=eps, num_frequencies=num_frequencies).probability
+    return [at_most_one((above + below) / right, "jaxkern, Theorem B of chen2016")]
+
+
+def convex_order_extremal(grids: Grids) -> Check:
+    exact = wrong("the tails of chi-square for them", "wrong factor", exact=True)
+    return check(Inequality, grids["corrected"], exact, corrected=_extremal)
+
+
+FREQUENCIES_OF_PAIR = 16
+_ratio = jax.jit(partial(squared_ratio, rows=FREQUENCIES_OF_PAIR))
+
+
+def _ratio_of_pair(
+    key: Array,
+    data: ndarray,
+    linear: bool = False,
+    used: int = FREQUENCIES_OF_PAIR,
+) -> ndarray:
+    """Return the error of the library's ratio against the mean of copies, from the normal numbers of the key."""
+    r = 2.0
+    pair = real(np.stack([0.7 * r * data, -0.3 * r * data]))
+    ratio = float(_ratio(key, {"pair": pair}, {"distance": r}))
+    dtype = jnp.result_type(float)
+    normals = shared.normals(key, FREQUENCIES_OF_PAIR, len(data), dtype)
+    w = np.asarray(normals, float)[:used] @ data
+    copies = w**2 if linear else versine(r * w) / cosines.mean(r)
+    return as_residual([ratio / np.mean(copies) - 1])
+
+
+def fourier_pair_law() -> Check:
+    settings = []
+    for d in (1, 5):
+        ray = np.arange(1.0, d + 1)
+        settings.append(Setting(f"r=2, t=16, d={d}", ray / norm(ray)))
+    return check(
+        Identity,
+        settings,
+        wrong("the law of a vanishing distance", "wrong law", linear=True),
+        wrong("one frequency repeated 16 times", "reused key", used=1),
+        corrected=_ratio_of_pair,
     )
 
 
-def _pair_law() -> Check:
-    r, t = 2.0, 16
-    ratio = jax.jit(functools.partial(trials.squared_ratio, rows=t))
-
-    @parametrized(Identity)
-    def relative(
-        key: jax.Array, setting: Setting, linear: bool = False, used: int = t
-    ) -> np.ndarray:
-        """Return the error of the library's ratio against the mean of copies, from the normal numbers of the key."""
-        unit, dtype = setting.data, jnp.result_type(float)
-        pair = real(np.stack([0.7 * r * unit, -0.3 * r * unit]))
-        found = float(ratio(key, {"pair": pair}, {"r": r}))
-        w = np.asarray(shared.normals(key, t, len(unit), dtype), float)[:used] @ unit
-        copies = (
-            w**2 if linear else 2 * np.sin(r * w / 2) ** 2 / -math.expm1(-(r**2) / 2)
-        )
-        return as_residual([found / np.mean(copies) - 1])
-
-    rays = [np.arange(1.0, d + 1) for d in (1, 5)]
-    settings = tuple(
-        Setting(f"r=2, t=16, d={len(x)}", x / np.linalg.norm(x)) for x in rays
-    )
-    return Check(
-        corrected=Form(relative(), settings),
-        controls=(
-            Control(
-                "the law of a vanishing distance",
-                relative(linear=True),
-                settings,
-                "wrong law",
-            ),
-            Control(
-                "one frequency repeated 16 times",
-                relative(used=1),
-                settings,
-                "reused key",
-            ),
-        ),
-    )
+def _third(*, eps: float, num_frequencies: float) -> Bound:
+    b = _sharp_pair(eps=eps, num_frequencies=num_frequencies)
+    return Bound(b.value, 1 - (1 - b.probability) / 3, b.valid, b.source)
 
 
-def _relative_distances_pair(inputs: setup.Inputs) -> Check:
-    def bound(*, distance: float, eps: float, num_frequencies: float) -> Bound:
-        return fourier.relative_distances_sharp(
-            eps=eps, num_frequencies=num_frequencies, num_points=2
-        )
-
-    def third(**options: float) -> Bound:
-        b = bound(**options)
-        return Bound(b.value, 1 - (1 - b.probability) / 3, b.valid, b.source)
-
-    errors, deltas = (
-        (0.1, 0.3),
-        (1e-2, 1e-3, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4),
-    )
+def relative_distances_pair(inputs: Inputs) -> Check:
+    deltas = (1e-2, 1e-3, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
     distances = inputs.distances((1e-3, 0.5, 1.0, 3.0), 1e-6, 12.0)
-    settings, near = (
-        setup.pair_settings(bound, r, errors, deltas) for r in (distances, (1e-3,))
-    )
-    wrong = setup.pair_tail(third, setup.relative)
-    return Check(
-        corrected=Form(setup.pair_tail(bound, setup.relative), settings),
-        controls=(Control("a third of the probability", wrong, near, "wrong factor"),),
+    near = pair_settings(_sharp_pair, (1e-3,), (0.1, 0.3), deltas)
+    return check(
+        exceeds(relative_tail),
+        pair_settings(_sharp_pair, distances, (0.1, 0.3), deltas),
+        wrong("a third of the probability", "wrong factor", of=_third, at=near),
+        corrected=_sharp_pair,
     )
 
 
-def _relative_distances(inputs: setup.Inputs) -> Check:
-    sharp = fourier.relative_distances_sharp
-    bound = bound_of(sharp, num_frequencies="t", num_points="n")
+def relative_distances(inputs: Inputs) -> Check:
+    bound = fourier.relative_distances_sharp
     # The bound is within a factor 3 of the truth for n points: few trials tell the two apart only where delta is large.
-    errors = (0.2, 0.4) if inputs.full else (0.2,)
-    settings = tuple(
-        s
-        for eps in errors
-        for s in all_pairs_settings(sharp, inputs.point_sets, (0.5,), eps)
-    )
-    tail = Tail(trials.largest_error, bound)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(
-            fewer_frequencies(bound, settings[0], inputs.data),
-            controls.part_of(0.77, tail, settings),
-        ),
+    settings: list[Setting] = []
+    for eps in (0.2, 0.4) if inputs.full else (0.2,):
+        settings += all_pairs_settings(bound, inputs.point_sets, (0.5,), eps)
+    return check(
+        tail(largest_error),
+        settings,
+        fewer_frequencies(bound_of(bound), settings[0], inputs.data),
+        corrected=bound,
+        share=0.77,
     )
 
 
-def _relative_distances_rare(inputs: setup.Inputs) -> Check:
-    def both(**options: float) -> list[Bound]:
-        """Theorem F says the same of a pair that vanishes."""
-        given = fourier.relative_distances_given(
-            squared_distances=np.zeros(1), pairs=np.ones(1), **options
-        )
-        return [fourier.relative_distances_sharp(num_points=2, **options), given]
+VANISHING = (
+    _sharp_pair,
+    partial(
+        fourier.relative_distances_given,
+        squared_distances=np.zeros(1),
+        pairs=np.ones(1),
+    ),
+)
+"""Theorem F says the same as Theorem B of a pair that vanishes."""
 
-    chernoff = functools.partial(
-        fourier.relative_distances, num_points=2
-    )  # for the sizes alone
-    settings = setup.tiny(chernoff, (0.01, 0.1, 0.5), (*inputs.logs, 600.0))
+
+def relative_distances_rare(inputs: Inputs) -> Check:
+    # For the sizes alone.
+    chernoff = partial(fourier.relative_distances, num_points=2)
+    settings = tiny(chernoff, (0.01, 0.1, 0.5), (*inputs.logs, 600.0))
     name = "a hundredth more frequencies than there are"
+    return check(
+        exceeds_all(limit_tail),
+        settings,
+        wrong(name, "wrong factor", at=settings[-1:], times=1.01),
+        corrected=VANISHING,
+    )
+
+
+def _convex_means(r: float, scaled: bool) -> ndarray:
+    """Return means of convex functions of Y = X / E X, or of X: E (Y - c)_+, and log E exp(s (Y - E Y))."""
+    mu = cosines.mean(r)
+    unit = mu if scaled else 1.0
+    stop_losses = [mu / unit * stop_loss(c * unit / mu, r) for c in LEVELS]
+    return np.array(stop_losses + [log_mgf(s / unit, r) for s in SLOPES])
+
+
+def _farther_over_nearer(r: float, farther: float, scaled: bool = True) -> Sides:
+    near = _convex_means(r, scaled)
+    far = _convex_means(farther, scaled)
+    positive = near > 0
+    ratios = far[positive] / near[positive]
+    return all_at_most_one(ratios, "jaxkern, Theorem E of chen2016")
+
+
+def _and_farther(r: float) -> Setting:
+    return Setting(f"r={r:g} and {1.5 * r:g}", numbers={"r": r, "farther": 1.5 * r})
+
+
+def far_convex_order(inputs: Inputs) -> Check:
+    distances = inputs.distances((0.05, 0.3, 1.0, 2.0, 3.5, 5.0), 0.02, 5.0)
+    middle = tuple(_and_farther(r) for r in (0.3, 1.0))
+    holds = Inequality(_farther_over_nearer)
+    unscaled = Inequality(partial(_farther_over_nearer, scaled=False))
+    name = "not divided by the mean"
     return Check(
-        corrected=Form(setup.chi_square_tail(both), settings),
+        corrected=Form(holds, tuple(_and_farther(r) for r in distances)),
         controls=(
-            Control(
-                name, setup.chi_square_tail(both, 1.01), settings[-1:], "wrong factor"
-            ),
+            part_of(0.99, holds, middle),
+            Control(name, unscaled, middle, "missing normalisation"),
         ),
     )
 
 
-def _far_convex_order(inputs: setup.Inputs) -> Check:
-    def spreads(r: float, scaled: bool) -> np.ndarray:
-        """Return means of convex functions of Y = X / E X, or of X: E (Y - c)_+, and log E exp(s (Y - E Y))."""
-        mu = -math.expm1(-(r**2) / 2)
-        unit = mu if scaled else 1.0
-        stop_losses = [mu / unit * stop_loss(c * unit / mu, r) for c in LEVELS]
-        return np.array(stop_losses + [log_mgf(s / unit, r) for s in SLOPES])
-
-    @parametrized(Inequality)
-    def holds(
-        setting: Setting, *, scaled: bool = True, reverse: bool = False
-    ) -> list[Any]:
-        near, far = (
-            spreads(setting.numbers[name], scaled) for name in ("r", "farther")
-        )
-        if reverse:
-            near, far = far, near
-        return setup.all_at_most_one(
-            (far[near > 0] / near[near > 0]), "jaxkern, Theorem E of chen2016"
-        )
-
-    def setting(r: float) -> Setting:
-        return Setting(f"r={r:g} and {1.5 * r:g}", numbers={"r": r, "farther": 1.5 * r})
-
-    settings = tuple(
-        map(setting, inputs.distances((0.05, 0.3, 1.0, 2.0, 3.5, 5.0), 0.02, 5.0))
-    )
-    middle = tuple(map(setting, (0.3, 1.0)))
-    return Check(
-        corrected=Form(holds(), settings),
-        controls=(
-            controls.part_of(0.99, holds(), middle),
-            Control(
-                "not divided by the mean",
-                holds(scaled=False),
-                middle,
-                "missing normalisation",
-            ),
-        ),
-    )
-
-
-def _frequencies(eps: float, delta: float, squared: Any, pairs: Any) -> int:
-    """Return the planned number for pairs counted by their squared distances."""
+def _planned(eps: float, delta: float, squared: Any, pairs: Any) -> int:
+    """Return the planned number of frequencies for pairs counted by their squared distances."""
     size = plan.fourier(
         eps, delta, squared_distances=squared, pairs=pairs
     ).num_frequencies
@@ -256,170 +269,131 @@ def _frequencies(eps: float, delta: float, squared: Any, pairs: Any) -> int:
     return size
 
 
-def _of_distance(*, distance: float, stretched: float = 1.0, **options: float) -> Bound:
+def _of_distance(
+    *, distance: float, eps: float, num_frequencies: float, stretched: float = 1.0
+) -> Bound:
     """Return the bound for a pair whose distance is known, or taken to be so many times as large."""
-    squared = np.array([(stretched * distance) ** 2])
     return fourier.relative_distances_given(
-        squared_distances=squared, pairs=np.ones(1), **options
+        eps=eps,
+        num_frequencies=num_frequencies,
+        squared_distances=np.array([(stretched * distance) ** 2]),
+        pairs=np.ones(1),
     )
 
 
-def _given_pair(inputs: setup.Inputs) -> Check:
-    def planned(
-        distances: list[float], deltas: tuple[float, ...]
-    ) -> tuple[Setting, ...]:
-        settings = []
-        for r, eps, delta in itertools.product(distances, (0.1, 0.3), deltas):
-            t = max(
-                _frequencies(eps, delta, [r**2], [1.0]), 16
-            )  # for fewer the law is not computed
-            numbers = {"r": r, "eps": eps, "t": float(t)}
-            settings.append(
-                Setting(
-                    f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}", numbers=numbers
-                )
-            )
-        return tuple(settings)
+def _planned_pairs(distances: Sequence[float], deltas: Sequence[float]) -> Settings:
+    settings = []
+    for r, eps, delta in product(distances, (0.1, 0.3), deltas):
+        # For fewer frequencies the law is not computed.
+        t = max(_planned(eps, delta, [r**2], [1.0]), 16)
+        name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
+        settings.append(pair_setting(name, r, eps, t))
+    return settings
 
+
+def relative_distances_given_pair(inputs: Inputs) -> Check:
     deltas = (1e-2, 1e-3, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
-    settings, middle = (
-        planned(inputs.distances((0.5, 1.0, 3.0), 1e-6, 12.0), deltas),
-        planned([1.0], (1e-4,)),
+    distances = inputs.distances((0.5, 1.0, 3.0), 1e-6, 12.0)
+    middle = _planned_pairs([1.0], (1e-4,))
+    return check(
+        exceeds_in_floats(relative_tail),
+        _planned_pairs(distances, deltas),
+        wrong("half of the frequencies", "wrong factor", at=middle, times=2),
+        wrong("taken as twice as far", "wrong factor", at=middle, stretched=2.0),
+        corrected=_of_distance,
     )
-    half = setup.pair_tail(_of_distance, setup.relative, times=2)
-    farther = setup.pair_tail(
-        functools.partial(_of_distance, stretched=2.0), setup.relative
-    )
-    return Check(
-        corrected=Form(setup.pair_tail(_of_distance, setup.relative), settings),
-        controls=(
-            Control("half of the frequencies", half, middle, "wrong factor"),
-            Control("taken as twice as far", farther, middle, "wrong factor"),
-        ),
-    )
+
+
+def _counts(squared: Any) -> ndarray:
+    """Return how many pairs there are in each bin of their squared distances."""
+    bins = np.append(EDGES, np.inf)
+    return np.histogram(np.asarray(squared, float), bins)[0]
 
 
 def _of_histogram(
-    setting: Setting, *, times: float = 1.0, stretched: float = 1.0
+    setting: Setting, *, share: float = 1.0, stretched: float = 1.0
 ) -> Bound:
-    """Return the bound for pairs counted by the lower edges of their squared distances, those times `stretched`^2."""
-    n, bins = setting.numbers, np.append(EDGES, np.inf)
-    counts = np.histogram(np.asarray(setting.data["squared"], float), bins)[0]
-    some = counts > 0
+    """Return the bound for pairs counted by the lower edges of their squared distances, those times `stretched`^2.
+
+    The number of frequencies is taken to be so many times as large as it is.
+    """
+    counts = _counts(setting.data["squared"])
     return fourier.relative_distances_given(
-        eps=n["eps"],
-        num_frequencies=times * n["t"],
-        squared_distances=stretched**2 * EDGES[some],
-        pairs=counts[some].astype(float),
+        eps=setting.numbers["eps"],
+        num_frequencies=share * setting.numbers["num_frequencies"],
+        squared_distances=stretched**2 * EDGES[counts > 0],
+        pairs=counts[counts > 0].astype(float),
     )
 
 
-def _known_sets() -> list[setup.PointSet]:
+def _known_sets() -> list[PointSet]:
     """Return three sets of 16 points; the distances of the first two are edges of bins."""
-    half, n = 8, 16
+    half = 8
+    n = 16
     # 1/16 within 8 pairs, a little above sqrt(8) between them.
     apart = np.kron([[1.0], [-1.0]], np.eye(half, n, half) / 32)
     pairs = np.kron([[1.0], [1.0]], 2 * np.eye(half, n)) + apart
-    rng = np.random.default_rng(8)
+    rng = default_rng(8)
     centers = np.repeat(1.5 * rng.standard_normal((4, 4)), 4, axis=0)
     widths = np.repeat([0.1, 0.3, 0.5, 1.0], 4)[:, None]
     clusters = (centers + widths * rng.standard_normal((n, 4))) @ np.eye(4, n)
-    named = {
-        "all at distance sqrt(1/2)": np.eye(n) / 2,
-        "8 near pairs among 112 far ones": pairs,
-    }
-    named["4 clusters of different widths"] = clusters
     return [
-        (name, n, setup.pairs_by_difference(setup.differences_of(X)))
-        for name, X in named.items()
+        point_set("all at distance sqrt(1/2)", np.eye(n) / 2),
+        point_set("8 near pairs among 112 far ones", pairs),
+        point_set("4 clusters of different widths", clusters),
     ]
 
 
-def _planned(points: setup.PointSet, eps: float, delta: float) -> Setting:
-    """Return a set of points with as many frequencies as the plan for its distances has."""
-    name, n, arrays = points
-    counts = np.histogram(
-        np.asarray(arrays["squared"], float), np.append(EDGES, np.inf)
-    )[0]
-    t = _frequencies(eps, delta, EDGES, counts)
-    numbers = {"eps": eps, "t": float(t), "n": float(n)}
-    return Setting(
-        f"{name}, eps={eps:g}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t}
-    )
-
-
-def _given_pairs(inputs: setup.Inputs) -> Check:
+def relative_distances_given(inputs: Inputs) -> Check:
     # Few trials tell the bound from the truth only where delta is large. The errors make the three plans at delta = .5
     # equal, and equal to that of `jaxkern:relative-distances`, so that all share one compiled trial.
     sets = [(points, 0.25) for points in inputs.point_sets]
     if inputs.data is None:
         sets = list(zip(_known_sets(), (0.197, 0.1435, 0.1515), strict=True))
-    deltas = (0.5, 0.05) if inputs.full else (0.5,)
-    settings = tuple(
-        _planned(points, eps, delta) for delta in deltas for points, eps in sets
-    )
-    if inputs.data is None:
-        half = Tail(trials.largest_error, functools.partial(_of_histogram, times=2.0))
-        farther = Tail(
-            trials.largest_error, functools.partial(_of_histogram, stretched=4.0)
-        )
-        sabotaged: tuple[Control, ...] = (
-            Control("half of the frequencies", half, settings[1:2], "wrong factor"),
-            Control(
-                "taken as four times as far", farther, settings[:1], "wrong factor"
-            ),
-        )
-    else:  # the pairs of a table may all be alike, and so far apart that farther is no different
-        sabotaged = (fewer_frequencies(_of_histogram, settings[0], inputs.data),)
-    return Check(
-        corrected=Form(Tail(trials.largest_error, _of_histogram), settings),
-        controls=sabotaged,
-    )
-
-
-def _given_pair_rare(inputs: setup.Inputs) -> Check:
-    @parametrized(shared.tail_of_mean)
-    def statement(
-        setting: Setting, times: float = 1.0, stretched: float = 1.0
-    ) -> float:
-        n = setting.numbers
-        right = _of_distance(
-            distance=n["r"],
-            eps=n["eps"],
-            num_frequencies=times * n["t"],
-            stretched=stretched,
-        )
-        return shared.claimed(right, setting)
-
     settings = []
-    for r, eps in ((1.0, 0.6), (2.5, 0.4), (1.0, 0.25), (2.5, 0.17))[
-        : 4 if inputs.full else 2
-    ]:
-        numbers, law = {"r": r, "eps": eps, "t": float(COPIES)}, tilting.FourierPair(r)
-        name, (low, high) = (
-            f"r={r:g}, eps={eps:g}, t={COPIES}",
-            setup.relative(numbers),
+    for delta in (0.5, 0.05) if inputs.full else (0.5,):
+        for points, eps in sets:
+            # As many frequencies as the plan for these distances has.
+            t = _planned(eps, delta, EDGES, _counts(points[2]["squared"]))
+            settings.append(at_points(points, eps, delta, t))
+    first = settings[:1]
+    second = settings[1:2]
+    sabotaged = [
+        wrong("half of the frequencies", "wrong factor", at=second, share=2.0),
+        wrong("taken as four times as far", "wrong factor", at=first, stretched=4.0),
+    ]
+    if inputs.data is not None:
+        # The pairs of a table may all be alike, and so far apart that farther is no different.
+        sabotaged = [fewer_frequencies(_of_histogram, settings[0], inputs.data)]
+    statement = partial(Tail, largest_error)
+    return check(statement, settings, *sabotaged, corrected=_of_histogram)
+
+
+def _rare_at_distance(formula: Formula) -> Rare:
+    bound = bound_of(formula)
+    return shared.tail_of_mean(lambda setting: shared.claimed(bound(setting), setting))
+
+
+def relative_distances_given_rare(inputs: Inputs) -> Check:
+    sizes = ((1.0, 0.6), (2.5, 0.4), (1.0, 0.25), (2.5, 0.17))
+    settings = []
+    for r, eps in sizes if inputs.full else sizes[:2]:
+        name = f"r={r:g}, eps={eps:g}, t={COPIES}"
+        event = tilting.sums(
+            name,
+            tilting.FourierPair(r),
+            copies=COPIES,
+            above=(1 + eps) ** 2,
+            below=(1 - eps) ** 2,
+            numbers=pair_setting(name, r, eps, COPIES).numbers,
         )
-        settings.append(
-            tilting.sums(
-                name, law, copies=COPIES, above=high, below=low, numbers=numbers
-            )
-        )
-    near = tuple(settings[:1])
-    return Check(
-        corrected=Form(statement(), tuple(settings)),
-        controls=(
-            Control(
-                "a tenth more frequencies than there are",
-                statement(times=1.1),
-                near,
-                "wrong factor",
-            ),
-            Control(
-                "taken as a quarter farther",
-                statement(stretched=1.25),
-                near,
-                "wrong factor",
-            ),
-        ),
+        settings.append(event)
+    near = settings[:1]
+    name = "a tenth more frequencies than there are"
+    return check(
+        _rare_at_distance,
+        settings,
+        wrong(name, "wrong factor", at=near, times=1.1),
+        wrong("taken as a quarter farther", "wrong factor", at=near, stretched=1.25),
+        corrected=_of_distance,
     )

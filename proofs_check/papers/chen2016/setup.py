@@ -1,38 +1,53 @@
-"""Where claims of chen2016 are tried: pairs and sets of points, distances, numbers of frequencies.
+"""Settings of chen2016: pairs and sets of points, distances, numbers of frequencies, and tails that are computed.
 
 On a user's table the statements about points use its rows, with its lengthscale; the others keep their settings.
 """
 
 import functools
-import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import product
+from math import ceil, exp, pi
+from operator import itemgetter
 from typing import Any
 
-import jax
 import numpy as np
+from jax import Array
+from numpy import ndarray
+from numpy.linalg import norm
+from numpy.random import default_rng
 from scipy import optimize
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound
-from jaxkern.gram import kernel_distance
-from proofs_check.claim import Exact, Setting
+from jaxkern.gram import gram, kernel_distance
+from proofs_check.claim import Check, Control, Exact, Form, Setting, Tail, Trial
+from proofs_check.controls import part_of
 from proofs_check.papers import shared
-from proofs_check.papers.chen2016 import laws
+from proofs_check.papers.chen2016 import cosines
+from proofs_check.papers.chen2016.trials import GAUSSIAN
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import at_most_one, claimed, parametrized, real, valid
+from proofs_check.papers.shared import (
+    Exceeds,
+    arguments_of,
+    at_most_one,
+    bound_of,
+    real,
+)
 
 DELTA = 0.05
 ROWS = 24
 
-Numbers = Mapping[str, float]
-OfSetting = Callable[[Setting], Bound]
-PointSet = tuple[str, int, dict[str, jax.Array]]
+Formula = Callable[..., Bound]
+Make = Callable[..., Any]
+"""Makes a statement of a function."""
+Settings = Sequence[Setting]
+Sides = list[tuple[float, Bound]]
+Logs = tuple[float, float]
+"""Of a probability, and of what is claimed of it."""
+PointSet = tuple[str, int, dict[str, Array]]
 """Name, number of points, differences of all pairs."""
-Interval = Callable[[Numbers], tuple[float, float]]
-"""Where Dhat^2 / D^2 is to lie at the numbers of a setting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,31 +62,27 @@ class Inputs(shared.Inputs):
     @cached_property
     def pairs(self) -> tuple[Setting, ...]:
         """Pairs of points with their kernel, moved to the origin, which moves neither side of an unbiasedness."""
-        lengthscale, name, wanted = 1.5, "a pair", (0.3, 1.0, 2.5)
-        directions = np.random.default_rng(5).standard_normal((3, 3))
-        differences = (
-            directions
-            / np.linalg.norm(directions, axis=1, keepdims=True)
-            * np.array(wanted)[:, None]
-        )
+        name = "a pair"
+        lengthscale = 1.5
+        directions = default_rng(5).standard_normal((3, 3))
+        units = directions / norm(directions, axis=1, keepdims=True)
+        differences = units * np.array([[0.3], [1.0], [2.5]])
         quantiles = self.distances((), 0.1, 12.0)
         if self.data is not None and quantiles:
-            name, lengthscale = "rows", float(self.data.kernel.lengthscale)
-            every = differences_of(rows_of(self.data, ROWS))
-            sizes = np.linalg.norm(every, axis=1)
-            differences = np.stack(
-                [every[np.argmin(np.abs(sizes - r))] for r in quantiles]
-            )
+            name = "rows"
+            lengthscale = float(self.data.kernel.lengthscale)
+            gaps = differences_of(rows_of(self.data, ROWS))
+            sizes = norm(gaps, axis=1)
+            nearest = [np.argmin(np.abs(sizes - r)) for r in quantiles]
+            differences = gaps[nearest]
         settings = {}
         for difference in differences:
-            r = float(np.linalg.norm(difference))
+            r = float(norm(difference))
+            label = f"{name} at distance {r:.4g}"
             pair = real(lengthscale * np.stack([0.6 * difference, -0.4 * difference]))
-            name_at, numbers = (
-                f"{name} at distance {r:.4g}",
-                {"K": math.exp(-(r**2) / 2)},
-            )
             data = {"kernel": kernels.Gaussian(lengthscale), "pair": pair}
-            settings[name_at] = Setting(name_at, data, numbers, {"rows": 16})
+            numbers = {"K": exp(-(r**2) / 2)}
+            settings[label] = Setting(label, data, numbers, {"rows": 16})
         return tuple(settings.values())
 
     @cached_property
@@ -79,20 +90,15 @@ class Inputs(shared.Inputs):
         """Sets of points of one shape."""
         if self.data is not None:
             X = rows_of(self.data, ROWS)
-            return [(f"{len(X)} rows", len(X), pairs_by_difference(differences_of(X)))]
+            return [point_set(f"{len(X)} rows", X)]
         n = 16
-        line = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, n - 1)])[
-            :, None
-        ] @ np.eye(1, n)
-        cloud = np.random.default_rng(6).standard_normal((n, 3)) @ np.eye(3, n)
-        sets = {
-            "orthonormal points, shrunk to 1e-3": 1e-3 * np.eye(n),
-            "a cloud in 3 dimensions": cloud,
-        }
-        sets["a line, distances 1e-4 to 1e4"] = line
+        cloud = default_rng(6).standard_normal((n, 3)) @ np.eye(3, n)
+        positions = np.append(0.0, np.geomspace(1e-4, 1e4, n - 1))
+        line = positions[:, None] @ np.eye(1, n)
         return [
-            (name, n, pairs_by_difference(differences_of(X)))
-            for name, X in sets.items()
+            point_set("orthonormal points, shrunk to 1e-3", 1e-3 * np.eye(n)),
+            point_set("a cloud in 3 dimensions", cloud),
+            point_set("a line, distances 1e-4 to 1e4", line),
         ]
 
     def distances(
@@ -101,79 +107,85 @@ class Inputs(shared.Inputs):
         """Return three quantiles of the distances of the data that lie within [low, high], or else other distances."""
         if self.data is None:
             return list(otherwise)
-        r = np.linalg.norm(differences_of(rows_of(self.data, ROWS)), axis=1)
+        r = norm(differences_of(rows_of(self.data, ROWS)), axis=1)
         r = r[(r >= low) & (r <= high)]
         if not len(r):
             return list(otherwise)
-        return sorted(
-            {
-                float(f"{q:.4g}")
-                for q in np.quantile(r, [0.05, 0.5, 0.95], method="nearest")
-            }
-        )
+        quantiles = np.quantile(r, [0.05, 0.5, 0.95], method="nearest")
+        return sorted({float(f"{q:.4g}") for q in quantiles})
 
 
-def rows_of(data: Population, most: int) -> np.ndarray:
+def rows_of(data: Population, most: int) -> ndarray:
     """Return at most so many different rows, centred, in units of the lengthscale."""
     X = np.unique(data.points, axis=0)
     X = X[np.unique(np.linspace(0, len(X) - 1, most).astype(int))]
     return (X - X.mean(axis=0)) / float(data.kernel.lengthscale)
 
 
-def differences_of(X: np.ndarray) -> np.ndarray:
+def differences_of(X: ndarray) -> ndarray:
     """Return x_i - x_j for all pairs i < j, one a row."""
     first, second = np.triu_indices(len(X), 1)
     return X[first] - X[second]
 
 
-def pairs_by_difference(differences: np.ndarray) -> dict[str, jax.Array]:
+def pairs_by_difference(differences: ndarray) -> dict[str, Array]:
     """Return what trials need of pairs of points, whose differences are (..., d)."""
-    return {
-        "differences": real(differences),
-        "squared": real(np.sum(differences**2, axis=-1)),
-    }
+    squared = np.sum(differences**2, axis=-1)
+    return {"differences": real(differences), "squared": real(squared)}
 
 
-def cloud(n: int, spacing: float = 1.0) -> np.ndarray:
+def point_set(name: str, X: ndarray) -> PointSet:
+    """Return a set of points (n, d) with the differences of all its pairs."""
+    return name, len(X), pairs_by_difference(differences_of(X))
+
+
+def cloud(n: int, spacing: float = 1.0) -> ndarray:
     """Return n points in three dimensions whose typical distance is about two spacings."""
-    return spacing * np.random.default_rng(3).standard_normal((n, 3))
+    return spacing * default_rng(3).standard_normal((n, 3))
 
 
-def half_circle() -> np.ndarray:
+def half_circle() -> ndarray:
     """Return 12 directions of the plane, none opposite to another."""
-    angles = np.arange(12) * math.pi / 12
+    angles = np.arange(12) * pi / 12
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def ball(directions: np.ndarray, radii: np.ndarray) -> dict[str, jax.Array]:
+def ball(directions: ndarray, radii: ndarray) -> dict[str, Array]:
     """Return differences within a ball, for trials: directions over a half sphere, and radii up to the largest."""
     return {"directions": real(directions), "radii": real(radii)}
 
 
-def distances_of(r: np.ndarray) -> np.ndarray:
+def squared_distance(r: Any) -> Any:
+    """Return D^2 at a distance r, or at an array of them."""
+    return -2 * np.expm1(-(r**2) / 2)
+
+
+def distances_of(r: ndarray) -> ndarray:
     """Return the kernel distance at each distance r, by the library and in its default precision."""
     points = r[:, None]
-    return np.asarray(
-        kernel_distance(kernels.Gaussian(1.0), real(0 * points), real(points)), float
-    )
+    return np.asarray(kernel_distance(GAUSSIAN, real(0 * points), real(points)), float)
 
 
-def all_distances(X: jax.Array) -> np.ndarray:
+def gram_of(X: Array) -> ndarray:
+    """Return the Gram matrix of points by the library, in float64."""
+    return np.asarray(gram(GAUSSIAN, X), float)
+
+
+def all_distances(X: Array) -> ndarray:
     """Return the kernel distances (n, n) of points (n, d), by the library."""
-    n, points = len(X), np.asarray(X)
-    rows = kernel_distance(
-        kernels.Gaussian(1.0),
-        real(np.repeat(points, n, axis=0)),
-        real(np.tile(points, (n, 1))),
-    )
+    n = len(X)
+    points = np.asarray(X)
+    first = real(np.repeat(points, n, axis=0))
+    second = real(np.tile(points, (n, 1)))
+    rows = kernel_distance(GAUSSIAN, first, second)
     return np.asarray(rows, float).reshape(n, n)
 
 
-def fewest(bound: Callable[..., Bound], delta: float, least: int = 16) -> int:
+def fewest(bound: Formula, delta: float, least: int = 16, **options: Any) -> int:
     """Return the smallest num_frequencies, at least `least`, whose bound holds with probability 1 - delta."""
 
     def enough(t: int) -> bool:
-        b = bound(num_frequencies=float(t))
+        b = bound(num_frequencies=float(t), **options)
         return bool(b.valid) and b.probability >= 1 - delta
 
     high = least
@@ -182,92 +194,193 @@ def fewest(bound: Callable[..., Bound], delta: float, least: int = 16) -> int:
     low = high // 2 if high > least else least - 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
     return high
 
 
-def log_failure(setting: Setting, bounds: Sequence[Bound]) -> float:
-    """Return the log of the least failure probability that bounds of one event claim, all by the library."""
-    return min(claimed(right, setting) for right in bounds)
+def sized(name: str, data: Any, rows: int, **numbers: float) -> Setting:
+    """Return a setting with so many frequencies, as a number and as a shape, and other numbers."""
+    floats = {key: float(x) for key, x in numbers.items()}
+    floats["num_frequencies"] = float(rows)
+    return Setting(name, data, floats, {"rows": rows})
 
 
 def pair_settings(
-    bound: Callable[..., Bound],
+    bound: Formula,
     distances: Sequence[float],
     errors: Sequence[float],
     deltas: Sequence[float],
-) -> tuple[Setting, ...]:
+) -> Settings:
     """Return one setting for every distance, error and delta, with as many frequencies as the bound asks for."""
+    at_any_distance = "distance" not in arguments_of(bound)
     settings = []
-    for r, eps, delta in itertools.product(distances, errors, deltas):
-        t = fewest(functools.partial(bound, distance=r, eps=eps), delta)
+    for r, eps, delta in product(distances, errors, deltas):
+        at_pair = bound if at_any_distance else partial(bound, distance=r)
+        t = fewest(at_pair, delta, eps=eps)
         name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
-        settings.append(Setting(name, numbers={"r": r, "eps": eps, "t": float(t)}))
-    return tuple(settings)
+        settings.append(pair_setting(name, r, eps, t))
+    return settings
 
 
-@parametrized(Exact)
-def pair_tail(
-    setting: Setting,
-    bound: Callable[..., Bound],
-    interval: Interval,
-    times: float = 1.0,
-) -> tuple[float, float]:
-    """Return the statement that Dhat^2 / D^2 leaves the interval no more often than the bound of `times` t says."""
-    n = setting.numbers
-    right = valid(
-        bound(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"]), setting
-    )
-    return laws.log_outside(n["r"], int(n["t"]), *interval(n)), math.log1p(
-        -right.probability
-    )
+def pair_setting(name: str, r: float, eps: float, t: int) -> Setting:
+    """Return the setting of one pair at distance r, with an error and t frequencies."""
+    numbers = {"distance": r, "eps": eps, "num_frequencies": float(t)}
+    return Setting(name, numbers=numbers)
 
 
-@parametrized(Exact)
-def chi_square_tail(
-    setting: Setting,
-    bounds: Callable[..., Sequence[Bound]],
-    times: float = 1.0,
-    *,
-    power: int = 2,
-) -> tuple[float, float]:
-    """Return the statement that chi2_t / t leaves (1 +- eps)^power no more often than the bounds of `times` t say.
-
-    It is the law of Dhat^2 / D^2 in the limit of small distances, and probabilities of e^-600 keep their digits.
-    """
-    t, eps = setting.numbers["t"], setting.numbers["eps"]
-    claimed = log_failure(setting, bounds(eps=eps, num_frequencies=times * t))
-    return laws.chi_square_outside(t, (1 - eps) ** power, (1 + eps) ** power), claimed
-
-
-def tiny(
-    bound: Callable[..., Bound], errors: Sequence[float], logs: Sequence[float]
-) -> tuple[Setting, ...]:
+def tiny(bound: Formula, errors: Sequence[float], logs: Sequence[float]) -> Settings:
     """Return settings for every error and log, with the t at which the failure probability of a bound is e^-log."""
+
+    def excess(t: float, eps: float, log: float) -> float:
+        return float(bound(eps=eps, num_frequencies=t).log_failure + log)
+
     settings = []
-    for eps, log in itertools.product(errors, logs):
-        root = optimize.brentq(
-            lambda t, eps=eps, log=log: (
-                bound(eps=eps, num_frequencies=t).log_failure + log
-            ),
-            1,
-            1e10,
-        )
-        t = float(math.ceil(root))
-        settings.append(
-            Setting(
-                f"eps={eps:g}, delta=e^-{log:g}, t={t:g}", numbers={"t": t, "eps": eps}
-            )
-        )
-    return tuple(settings)
+    for eps, log in product(errors, logs):
+        root = optimize.brentq(excess, 1, 1e10, args=(eps, log))
+        t = float(ceil(root))
+        name = f"eps={eps:g}, delta=e^-{log:g}, t={t:g}"
+        settings.append(Setting(name, numbers={"num_frequencies": t, "eps": eps}))
+    return settings
 
 
-def relative(n: Numbers) -> tuple[float, float]:
-    """|Dhat / D - 1| <= eps."""
-    return (1 - n["eps"]) ** 2, (1 + n["eps"]) ** 2
+def times(factor: float, formula: Formula) -> Formula:
+    """Return a bound for so many times as many frequencies as there are, for controls."""
+
+    @functools.wraps(formula)
+    def of_more(*, num_frequencies: float, **options: Any) -> Bound:
+        return formula(num_frequencies=factor * num_frequencies, **options)
+
+    return of_more
 
 
-def all_at_most_one(ratios: Any, source: str) -> list[tuple[float, Bound]]:
+def relative_tail(value: float, distance: float, num_frequencies: float) -> float:
+    """Return log P(|Dhat / D - 1| > value) of a pair."""
+    t = int(num_frequencies)
+    return cosines.log_outside(distance, t, (1 - value) ** 2, (1 + value) ** 2)
+
+
+def limit_tail(value: float, num_frequencies: float) -> float:
+    """Return log P(|Dhat / D - 1| > value) as the distance vanishes, to all digits of probabilities of e^-600."""
+    low = (1 - value) ** 2
+    return cosines.chi_square_outside(num_frequencies, low, (1 + value) ** 2)
+
+
+def mean_tail(value: float, num_frequencies: float) -> float:
+    """Return log P(|chi2_t / t - 1| > value)."""
+    return cosines.chi_square_outside(num_frequencies, 1 - value, 1 + value)
+
+
+def tail(trial: Trial) -> Make:
+    """Return what makes the statement that a trial is at most the bound of a formula."""
+    return lambda formula: Tail(trial, bound_of(formula))
+
+
+def exceeds(log_tail: Callable[..., float]) -> Make:
+    """Return what makes the statement that a statistic exceeds the bound of a formula with at most its probability."""
+    return lambda formula: Exact(Exceeds(log_tail, formula))
+
+
+def exceeds_all(log_tail: Callable[..., float]) -> Make:
+    """Return what makes the statement of `exceeds` for every formula of a sequence."""
+    return lambda formulas: Exact(partial(_least_claimed, log_tail, formulas))
+
+
+def exceeds_in_floats(log_tail: Callable[..., float]) -> Make:
+    """Return `exceeds` for a formula that is a quadrature in floats, of which enclosures have no balls."""
+    return lambda formula: exceeds_all(log_tail)([formula])
+
+
+def _least_claimed(
+    log_tail: Callable[..., float], formulas: Sequence[Formula], setting: Setting
+) -> Logs:
+    sides = [Exceeds(log_tail, formula)(setting) for formula in formulas]
+    return min(sides, key=itemgetter(1))
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A control of `check`, and in what it differs from the right form."""
+
+    name: str
+    mistake: str
+    function: Any
+    settings: Settings | None
+    times: float
+    options: Mapping[str, Any]
+
+    def vary(self, function: Any) -> Any:
+        """Return the function of the control, for the right one."""
+        if self.function is not None:
+            function = self.function
+        if self.options:
+            function = partial(function, **self.options)
+        if self.times == 1:
+            return function
+        if isinstance(function, tuple):
+            return tuple(times(self.times, formula) for formula in function)
+        return times(self.times, function)
+
+
+def wrong(
+    name: str,
+    mistake: str,
+    *,
+    of: Any = None,
+    at: Settings | None = None,
+    times: float = 1,
+    **options: Any,
+) -> Wrong:
+    """Return a control: the function with options, or another function `of`, and at other settings `at`.
+
+    With `times` a bound, or each of a tuple of bounds, is that of so many times as many frequencies as there are.
+    """
+    return Wrong(name, mistake, of, at, times, options)
+
+
+def check(
+    make: Make,
+    settings: Settings,
+    *controls: Wrong,
+    printed: Any = None,
+    corrected: Any = None,
+    printed_at: Settings | None = None,
+    share: float | None = None,
+) -> Check:
+    """Return the check of statements of one kind.
+
+    make : makes a statement of a function, such as `Identity` or `exceeds(...)`.
+    settings : of all forms and controls that have no others.
+    controls : variants of the function of the corrected form, or of the printed one if there is no other.
+    printed, corrected : the functions of the forms that there are, or statements; `printed_at` are other settings.
+    share : of the right side that must fail, as a further control.
+    """
+    right = printed if corrected is None else corrected
+    sabotaged = []
+    for control in controls:
+        statement = _statement(make, control.vary(right))
+        at = tuple(control.settings or settings)
+        sabotaged.append(Control(control.name, statement, at, control.mistake))
+    if share is not None:
+        sabotaged.append(part_of(share, _statement(make, right), settings))
+    forms = {}
+    if printed is not None:
+        at = tuple(printed_at or settings)
+        forms["printed"] = Form(_statement(make, printed), at)
+    if corrected is not None:
+        forms["corrected"] = Form(_statement(make, corrected), tuple(settings))
+    return Check(**forms, controls=tuple(sabotaged))
+
+
+def _statement(make: Make, function: Any) -> Any:
+    """Return the statement of a function, or of a tuple of formulas; a statement is returned as it is."""
+    is_function = callable(function) or isinstance(function, tuple)
+    return make(function) if is_function else function
+
+
+def all_at_most_one(ratios: Any, source: str) -> Sides:
     """Return the two sides of ratio <= 1 for each ratio."""
     return [at_most_one(ratio, source) for ratio in ratios]
 

@@ -94,7 +94,10 @@ def test_statements_about_points_use_the_rows_of_a_table(table, x64, rng):
         if claim.id in ("chen2016:thm4.1", "jaxkern:relative-distances"):
             (setting,) = claim.corrected.settings
             count = len(np.unique(data.points, axis=0))
-            assert setting.numbers["n"] == min(count, ROWS) and "rows" in setting.name
+            assert (
+                setting.numbers["num_points"] == min(count, ROWS)
+                and "rows" in setting.name
+            )
 
 
 def test_a_table_without_close_rows_leaves_pairs_as_they_are(claims):

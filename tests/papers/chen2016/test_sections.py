@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from proofs_check.claim import Setting
+from proofs_check.engine import samples
 from proofs_check.papers.chen2016 import section6, trials
 
 
@@ -15,7 +16,11 @@ def test_no_fewer_frequencies_do_for_a_union_over_all_points(claims):
     form = claims["chen2016:sec1.1-points"].corrected
     for setting in form.settings:
         fewer = dataclasses.replace(
-            setting, numbers={**setting.numbers, "t": setting.numbers["t"] - 1}
+            setting,
+            numbers={
+                **setting.numbers,
+                "num_frequencies": setting.numbers["num_frequencies"] - 1,
+            },
         )
         most = 1 - setting.numbers["delta"]
         assert (
@@ -27,9 +32,9 @@ def test_no_fewer_frequencies_do_for_a_union_over_all_points(claims):
 
 def test_lemma_3_3_is_for_errors_below_one(claims):
     form = claims["chen2016:lem3.3"].corrected
-    numbers = {"log": 2.0, "r": 0.1}
+    numbers = {"tau": 2.0, "distance": 0.1}
     bounds = [
-        form.statement.bound(Setting("edge", numbers={**numbers, "t": t}))
+        form.statement.bound(Setting("edge", numbers={**numbers, "num_frequencies": t}))
         for t in (24.0, 24.5)
     ]
     assert [bool(b.valid) for b in bounds] == [False, True] and bounds[0].value == 1
@@ -38,7 +43,8 @@ def test_lemma_3_3_is_for_errors_below_one(claims):
 def test_one_line_of_points_succeeds_as_often_as_one_pair(claims, rng):
     """Theorem 3.1 in one dimension: eight points near zero, the same 30 frequencies for all pairs."""
     form = claims["chen2016:thm3.1"].corrected
-    exact = 1 - math.exp(form.statement.probability(form.settings[-1])[0])
+    log_failure, _ = samples.evaluate(form.statement.probability, form.settings[-1])
+    exact = 1 - math.exp(log_failure)
     count, x = 20_000, 1e-4 * rng.standard_normal(8)
     gaps = (x[:, None] - x)[np.triu_indices(8, 1)]
     w = rng.standard_normal((count, 30, 1))

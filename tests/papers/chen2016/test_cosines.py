@@ -6,20 +6,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from proofs_check.papers.chen2016 import laws
+from proofs_check.papers.chen2016 import cosines
 
 
 @pytest.mark.parametrize("t", [16, 60, 1000, 60_000])
 def test_the_law_of_a_vanishing_pair_is_chi_square(t):
     x = 1 + np.array([-4, -1, 0, 0.5, 3]) * math.sqrt(2 / t) * 0.6
-    assert np.max(np.abs(laws.pair_cdf(1e-6, t, x) - stats.chi2.cdf(t * x, t))) < 5e-12
+    assert (
+        np.max(np.abs(cosines.pair_cdf(1e-6, t, x) - stats.chi2.cdf(t * x, t))) < 5e-12
+    )
 
 
 @pytest.mark.parametrize("distance", [0.3, 1.0, 2.0, 11.0])
 def test_both_tails_are_those_of_the_law(distance):
     """That this is the law of a pair is judged by draws, in `jaxkern:fourier-pair-law`."""
-    below, within = laws.pair_cdf(distance, 16, np.array([0.5, 1.5]))
-    assert math.exp(laws.log_outside(distance, 16, 0.5, 1.5)) == pytest.approx(
+    below, within = cosines.pair_cdf(distance, 16, np.array([0.5, 1.5]))
+    assert math.exp(cosines.log_outside(distance, 16, 0.5, 1.5)) == pytest.approx(
         below + 1 - within, abs=1e-10
     )
 
@@ -32,15 +34,15 @@ def test_stop_loss_means_and_moment_generating_functions_are_those_of_a_fine_gri
         mu = -math.expm1(-(r**2) / 2)
         Y = 2 * np.sin(r * w / 2) ** 2 / mu
         for c in (0.3, 1.0, 2.0):
-            assert laws.stop_loss(c, r) == pytest.approx(
+            assert cosines.stop_loss(c, r) == pytest.approx(
                 weights @ np.maximum(Y - c, 0), abs=1e-8
             )
         for y in (-3.0, 0.3):
-            assert laws.log_mgf(y / mu, r) == pytest.approx(
+            assert cosines.log_mgf(y / mu, r) == pytest.approx(
                 math.log(weights @ np.exp(y * (Y - 1))), rel=1e-9
             )
-    assert laws.stop_loss(5.0, 4.0) == 0
+    assert cosines.stop_loss(5.0, 4.0) == 0
     for c in (0.3, 2.0):
-        assert laws.chi_square_stop_loss(c, 1) == pytest.approx(
+        assert cosines.chi_square_stop_loss(c, 1) == pytest.approx(
             weights @ np.maximum(w**2 - c, 0), abs=1e-8
         )
