@@ -18,7 +18,6 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import (
     Claim,
     Control,
-    Form,
     Inequality,
     Setting,
     Tail,
@@ -115,26 +114,6 @@ def part_of(
     return Control(
         f"{factor:g} of the right side", wrong, tuple(settings), "wrong factor"
     )
-
-
-def variant(
-    name: str,
-    kind: str,
-    form: Form,
-    /,
-    settings: Sequence[Setting] | None = None,
-    **parameters: Any,
-) -> Control:
-    """Return the control in which parameters of the function of an Identity, Inequality or Exact have other values.
-
-    The settings are those of the form, unless others are passed.
-    """
-    statement: Any = form.statement
-    (field,) = {"residual", "sides", "probability"} & vars(statement).keys()
-    function = functools.partial(getattr(statement, field), **parameters)
-    wrong = dataclasses.replace(statement, **{field: function})
-    chosen = form.settings if settings is None else tuple(settings)
-    return Control(name, wrong, chosen, kind)
 
 
 def one_draw(settings: Sequence[Setting], shape: str = "rows") -> tuple[Setting, ...]:

@@ -56,18 +56,6 @@ def test_changed_settings_differ_where_they_should():
     assert same == dataclasses.replace(HERE[0], name="here, only in name")
 
 
-def test_a_variant_has_other_parameters_and_the_settings_of_the_form():
-    def residual(n, power=1):
-        return np.array([n**power])
-
-    form = Form(Identity(residual, tolerance=7.0), HERE)
-    wrong = controls.variant("a square", "wrong power", form, power=2)
-    assert wrong.name == "a square" and wrong.kind == "wrong power"
-    assert wrong.settings == HERE and wrong.statement.tolerance == 7.0
-    assert wrong.statement.residual(4.0) == [16.0]
-    assert controls.variant("none", "other", form, [], power=2).settings == ()
-
-
 def test_one_draw_leaves_a_row_of_each_setting():
     (found,) = controls.one_draw(HERE)
     assert found.shapes == {"rows": 1} and found.numbers == HERE[0].numbers

@@ -26,8 +26,15 @@ from proofs_check.claim import (
     Tail,
 )
 from proofs_check.papers.ghashami2016 import algorithm1, clouds, trials
-from proofs_check.papers.ghashami2016.setup import Inputs, badly_scaled, judged
-from proofs_check.papers.shared import Grids, always, bound_of, op_norm
+from proofs_check.papers.ghashami2016.setup import Inputs, badly_scaled
+from proofs_check.papers.shared import (
+    Grids,
+    always,
+    bound_of,
+    check_of,
+    op_norm,
+    wrong,
+)
 
 Pairs = list[tuple[float, Bound]]
 
@@ -50,9 +57,8 @@ def frequent_directions() -> Check:
         replace(setting, name=f"{setting.name}, eps={2 / setting.shapes['l']:g}")
         for setting in streams
     ]
-    largest = partial(_sketch_error, shrink_at=1)
-    controls = {"the largest one subtracted": ("wrong operator", largest)}
-    return judged(Inequality, settings, controls, printed=_sketch_error)
+    largest = wrong("the largest one subtracted", "wrong operator", shrink_at=1)
+    return check_of(Inequality, settings, largest, printed=_sketch_error)
 
 
 def _nystrom_at(

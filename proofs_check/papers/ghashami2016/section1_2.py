@@ -23,8 +23,16 @@ from proofs_check.claim import (
 )
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import clouds, section2, trials
-from proofs_check.papers.ghashami2016.setup import Function, Inputs, at_failure, judged
-from proofs_check.papers.shared import Grids, always, as_residual, bound_of, real
+from proofs_check.papers.ghashami2016.setup import Function, Inputs, at_failure
+from proofs_check.papers.shared import (
+    Grids,
+    always,
+    as_residual,
+    bound_of,
+    check_of,
+    real,
+    wrong,
+)
 
 SOURCE = "ghashami2016, Section 1.2"
 DIMENSIONS = {"RandomNoisy": 1000, "CPU": 21, "Adult": 123, "Forest": 54}
@@ -173,9 +181,8 @@ def _components_residual(
 def principal_components() -> Check:
     points = real(np.random.default_rng(17).standard_normal((32, 6)))
     setting = Setting("normal points, n=32, d=6, k=4", points, shapes={"rank": 4})
-    larger = partial(_components_residual, scale=1.005)
-    controls = {"features times 1.005": ("wrong factor", larger)}
-    return judged(Identity, [setting], controls, corrected=_components_residual)
+    larger = wrong("features times 1.005", "wrong factor", scale=1.005)
+    return check_of(Identity, [setting], larger, corrected=_components_residual)
 
 
 def _nystrom(chosen: Array) -> Any:
@@ -215,9 +222,8 @@ def _cost_residual(
 
 def baselines(grids: Grids) -> Check:
     """Count the library's programs: the orders that Table 1 rests on."""
-    linear = partial(_cost_residual, power=1)
-    controls = {"Nystrom without its projection": ("wrong cost", linear)}
-    return judged(Identity, grids["sizes"], controls, printed=_cost_residual)
+    linear = wrong("Nystrom without its projection", "wrong cost", power=1)
+    return check_of(Identity, grids["sizes"], linear, printed=_cost_residual)
 
 
 def _numbers_of_features(d: int, m: int, make: Function = features.fastfood) -> Pairs:
@@ -229,9 +235,9 @@ def _numbers_of_features(d: int, m: int, make: Function = features.fastfood) -> 
 
 
 def fastfood(grids: Grids) -> Check:
-    dense = partial(_numbers_of_features, make=features.shifted_fourier)
-    controls = {"frequencies without structure": ("wrong cost", dense)}
-    return judged(Inequality, grids["sizes"], controls, printed=_numbers_of_features)
+    make = features.shifted_fourier
+    dense = wrong("frequencies without structure", "wrong cost", make=make)
+    return check_of(Inequality, grids["sizes"], dense, printed=_numbers_of_features)
 
 
 def costs(n: Any, d: Any, eps: Any, k: Any) -> Costs:
@@ -289,11 +295,10 @@ def _table_residual(
 
 
 def table1(grids: Grids) -> Check:
-    wrong = partial(_table_residual, space_of_rows=False)
-    return judged(
+    return check_of(
         Identity,
         grids["sizes"],
-        {"space without 1/eps": ("wrong power", wrong)},
+        wrong("space without 1/eps", "wrong power", space_of_rows=False),
         printed=partial(_table_residual, cut=False),
         corrected=_table_residual,
     )

@@ -15,8 +15,8 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import algorithm1, clouds
-from proofs_check.papers.ghashami2016.setup import Function, judged
-from proofs_check.papers.shared import Grids, always
+from proofs_check.papers.ghashami2016.setup import Function
+from proofs_check.papers.shared import Grids, always, check_of, wrong
 
 SOURCE = "ghashami2016, Section 2"
 
@@ -36,9 +36,8 @@ def _largest_square(key: Array, data: Any, right: float = 2.0) -> Pairs:
 def features_squares() -> Check:
     chosen = Setting("points chosen after the features, m=64")
     drawn = clouds.clouds(None, 32)[2].setting("m=16")
-    smaller = partial(_largest_square, right=1.0)
-    controls = {"1 / m": ("wrong factor", smaller)}
-    return judged(Inequality, [chosen, drawn], controls, printed=_largest_square)
+    smaller = wrong("1 / m", "wrong factor", right=1.0)
+    return check_of(Inequality, [chosen, drawn], smaller, printed=_largest_square)
 
 
 def abstract_key() -> jax.ShapeDtypeStruct:
@@ -176,6 +175,5 @@ def _exact_test(n: int, d: int, m: int, rows: int, onto_all: bool = False) -> fl
 
 
 def test(grids: Grids) -> Check:
-    all_directions = partial(_exact_test, onto_all=True)
-    controls = {"a projection onto all m directions": ("wrong cost", all_directions)}
-    return judged(Identity, grids["sizes"], controls, printed=_exact_test)
+    onto_all = wrong("a projection onto all m directions", "wrong cost", onto_all=True)
+    return check_of(Identity, grids["sizes"], onto_all, printed=_exact_test)

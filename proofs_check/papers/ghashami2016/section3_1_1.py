@@ -33,15 +33,16 @@ from proofs_check.papers.ghashami2016.setup import (
     Inputs,
     OfSetting,
     badly_scaled,
-    judged,
 )
 from proofs_check.papers.shared import (
     Exceeds,
     Grids,
     always,
     bound_of,
+    check_of,
     op_norm,
     rng_of,
+    wrong,
 )
 
 
@@ -73,8 +74,8 @@ def _coins_tail(t: float, n: float, d: float, q: float) -> float:
 def bernstein(grids: Grids) -> Check:
     exceeds = Exceeds(_coins_tail, matrix_bernstein)
     shorter = Exceeds(_coins_tail, partial(matrix_bernstein, linear=0.0))
-    controls = {"without 2 R t": ("term left out", shorter)}
-    return judged(Exact, grids["coins"], controls, printed=exceeds)
+    variance_alone = wrong("without 2 R t", "term left out", shorter)
+    return check_of(Exact, grids["coins"], variance_alone, printed=exceeds)
 
 
 def _in_all_directions(as_printed: bool) -> OfSetting:
@@ -137,9 +138,8 @@ def _moments(key: Array, data: Any, energy: float = 2.0) -> list[tuple[float, Bo
 
 def lem3_1_proof() -> Check:
     settings = [cloud.setting("in the proof") for cloud in clouds.clouds(None)]
-    half = partial(_moments, energy=1.0)
-    controls = {"n for 2 n": ("wrong factor", half)}
-    return judged(Inequality, settings, controls, printed=_moments)
+    half = wrong("n for 2 n", "wrong factor", energy=1.0)
+    return check_of(Inequality, settings, half, printed=_moments)
 
 
 def gram_spectral(inputs: Inputs) -> Check:

@@ -21,8 +21,8 @@ from proofs_check.claim import (
 from proofs_check.controls import in_half
 from proofs_check.papers.ghashami2016 import trials
 from proofs_check.papers.ghashami2016.clouds import Settings
-from proofs_check.papers.ghashami2016.setup import Formula, Function, Inputs, judged
-from proofs_check.papers.shared import always, op_norm
+from proofs_check.papers.ghashami2016.setup import Formula, Function, Inputs
+from proofs_check.papers.shared import always, check_of, op_norm, wrong
 
 Pairs = list[tuple[float, Bound]]
 Triples = list[tuple[np.ndarray, np.ndarray, int]]
@@ -76,17 +76,16 @@ def _lengths(
 
 
 def lem3_4(inputs: Inputs) -> Check:
-    controls = {
-        "lengths that are not squared": ("wrong power", partial(_lengths, power=1)),
-        "Phi for its adjoint": (
-            "transpose for adjoint",
-            partial(_lengths, changed=np.transpose),
-        ),
-        "Phi in float16": ("low precision", partial(_lengths, changed=in_half)),
-    }
     # Computed in float64. The usual 10^4 is 1.2e-3 in float32, and float16 is off by less at some seeds.
     precise = partial(Identity, tolerance=1e3)
-    return judged(precise, _approximated(inputs), controls, printed=_lengths)
+    return check_of(
+        precise,
+        _approximated(inputs),
+        wrong("lengths that are not squared", "wrong power", power=1),
+        wrong("Phi for its adjoint", "transpose for adjoint", changed=np.transpose),
+        wrong("Phi in float16", "low precision", changed=in_half),
+        printed=_lengths,
+    )
 
 
 def _from_spectral(key: Array, setting: Setting, power: float = 1) -> Pairs:
@@ -102,10 +101,10 @@ def _from_spectral(key: Array, setting: Setting, power: float = 1) -> Pairs:
 
 
 def frobenius(inputs: Inputs) -> Check:
-    fourth = partial(_from_spectral, power=0.5)
-    controls = {"the fourth root of n for the square root": ("wrong power", fourth)}
+    name = "the fourth root of n for the square root"
+    fourth = wrong(name, "wrong power", power=0.5)
     settings = _approximated(inputs)
-    return judged(Inequality, settings, controls, printed=_from_spectral)
+    return check_of(Inequality, settings, fourth, printed=_from_spectral)
 
 
 def _best(A: np.ndarray, rank: int) -> np.ndarray:

@@ -11,8 +11,8 @@ from jaxkern import plan
 from jaxkern.bounds import Bound, streaming
 from proofs_check.claim import Check, Control, Expectation, Form, Inequality, Setting
 from proofs_check.papers.ghashami2016 import clouds, trials
-from proofs_check.papers.ghashami2016.setup import Function, judged
-from proofs_check.papers.shared import always, valid
+from proofs_check.papers.ghashami2016.setup import Function
+from proofs_check.papers.shared import always, check_of, valid, wrong
 
 Pairs = list[tuple[float, Bound]]
 Law = list[tuple[np.ndarray, np.ndarray]]
@@ -80,9 +80,9 @@ def _with_mean_square(
 
 
 def _for_small_grams(sides: Function) -> Check:
-    first = partial(sides, losses=_first_points)
-    controls = {"the first points as landmarks": ("wrong law", first)}
-    return judged(Inequality, clouds.small_grams(), controls, corrected=sides)
+    name = "the first points as landmarks"
+    first = wrong(name, "wrong law", losses=_first_points)
+    return check_of(Inequality, clouds.small_grams(), first, corrected=sides)
 
 
 def crossover_frobenius() -> Check:
@@ -200,10 +200,12 @@ def pivoted_cholesky() -> Check:
         matrix = weights[:, None] * setting.data["gram"] * weights
         settings.append(Setting(f"{setting.name}, weights", {"matrix": matrix}))
     settings.append(Setting(f"{POINTS} points that share something"))
-    controls = {
-        "5 % less": ("wrong factor", partial(_traces, times=1.05)),
-        "uniform columns": ("wrong law", partial(_traces, chances=_uniformly)),
-        "half of r / eps": ("wrong factor", partial(_traces, share=0.5)),
-        "the logarithm left out": ("term left out", partial(_traces, log=0)),
-    }
-    return judged(Inequality, settings, controls, corrected=_traces)
+    return check_of(
+        Inequality,
+        settings,
+        wrong("5 % less", "wrong factor", times=1.05),
+        wrong("uniform columns", "wrong law", chances=_uniformly),
+        wrong("half of r / eps", "wrong factor", share=0.5),
+        wrong("the logarithm left out", "term left out", log=0),
+        corrected=_traces,
+    )

@@ -10,7 +10,7 @@ from scipy import optimize
 
 from jaxkern.bounds import Bound
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Setting, Statement
+from proofs_check.claim import Control, Setting, Statement
 from proofs_check.papers import shared
 from proofs_check.papers.ghashami2016 import clouds
 from proofs_check.papers.ghashami2016.clouds import Cloud, Settings
@@ -96,26 +96,6 @@ def at_failure(
 
     # Errors are above 1e-6, and sizes below 1e6.
     return float(optimize.brentq(excess, 1e-6, 1e6, xtol=1e-15))
-
-
-def judged(
-    kind: Function,
-    settings: Sequence[Setting],
-    controls: Mapping[str, tuple[str, Function]],
-    **forms: Function,
-) -> Check:
-    """Return the check of functions that make one kind of statement, all at the same settings.
-
-    controls : the kind of mistake and the function, by the name of the control.
-    forms : functions that are `printed`, `corrected` or both.
-    """
-    tried = tuple(settings)
-    wrong = [
-        Control(name, kind(function), tried, mistake)
-        for name, (mistake, function) in controls.items()
-    ]
-    checked = {name: Form(kind(function), tried) for name, function in forms.items()}
-    return Check(**checked, controls=tuple(wrong))
 
 
 def badly_scaled(

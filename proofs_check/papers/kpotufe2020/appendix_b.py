@@ -24,7 +24,6 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.controls import variant
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
     Errors,
@@ -44,10 +43,12 @@ from proofs_check.papers.shared import (
     Exceeds,
     Grids,
     bound_of,
+    check_of,
     lines,
     op_norm,
     part_of,
     real,
+    wrong,
 )
 
 C = sketching.KOLTCHINSKII_LOUNICI_TRACE
@@ -78,14 +79,14 @@ def _values_of_a_draw(
 
 
 def propB_1(inputs: Inputs) -> Check:
-    form = Form(Identity(_values_of_a_draw), inputs.literals)
     name = "draws from N(0, Sigma^3)"
-    return Check(
-        printed=form,
-        controls=(
-            variant(name, "wrong law", form, inputs.literals[:2], power=3),
-            variant("Sigma over n - 1", "n for n - 1", form, lost=1),
-        ),
+    settings = inputs.literals
+    return check_of(
+        Identity,
+        settings,
+        wrong(name, "wrong law", settings=settings[:2], power=3),
+        wrong("Sigma over n - 1", "n for n - 1", lost=1),
+        printed=_values_of_a_draw,
     )
 
 
@@ -96,9 +97,9 @@ def _inverse_root(setting: Setting) -> float:
 def _faster(inputs: Inputs, bound: Callable[[Setting], Bound]) -> Control:
     """Return the control of a bound on |Sigma_n - Sigma|_HS; a constant kernel, which never deviates, has none."""
     faster = controls.scaled(bound, _inverse_root)
-    wrong = Tail(trials.covariance_deviation, faster)
+    tail = Tail(trials.covariance_deviation, faster)
     large = inputs.at(ENOUGH, populations=inputs.rough)
-    return Control("a bound that falls like 1/n", wrong, large, "wrong power")
+    return Control("a bound that falls like 1/n", tail, large, "wrong power")
 
 
 def lemB_2(inputs: Inputs) -> Check:
@@ -130,15 +131,18 @@ def _moments(data: Population, factor: float = 1.0, variance: str = "trace") -> 
 
 
 def lemB_2_proof(inputs: Inputs) -> Check:
-    form = Form(Inequality(_moments), inputs.each)
-    other = "|Sigma| for tr Sigma"
-    varying = inputs.varying
-    return Check(
-        printed=form,
-        controls=(
-            variant("2 K(x, x)", "wrong factor", form, factor=2.0),
-            variant(other, "wrong operator", form, varying, variance="op_norm"),
-        ),
+    norm = wrong(
+        "|Sigma| for tr Sigma",
+        "wrong operator",
+        settings=inputs.varying,
+        variance="op_norm",
+    )
+    return check_of(
+        Inequality,
+        inputs.each,
+        wrong("2 K(x, x)", "wrong factor", factor=2.0),
+        norm,
+        printed=_moments,
     )
 
 
@@ -209,10 +213,10 @@ def lemB_2_sharp(inputs: Inputs) -> Check:
 def lemB_2_operator(inputs: Inputs) -> Check:
     bound = inputs.bound(sketching.covariance_deviation_operator)
     tail = Tail(trials.operator_deviation, bound)
-    wrong = Tail(trials.covariance_deviation, bound)
+    in_hs_norm = Tail(trials.covariance_deviation, bound)
     large = inputs.at(ENOUGH)
     settings = inputs.at(1.0) + large
-    other = Control("the Hilbert-Schmidt norm", wrong, large, "wrong operator")
+    other = Control("the Hilbert-Schmidt norm", in_hs_norm, large, "wrong operator")
     return tight(tail, settings, 0.6, other)
 
 

@@ -17,10 +17,17 @@ from jax import Array
 
 from jaxkern import kernels
 from jaxkern.regression import Ridge, ridge, ridge_to
-from proofs_check.claim import Check, Form, Inequality, Setting
-from proofs_check.controls import variant
+from proofs_check.claim import Check, Inequality, Setting
 from proofs_check.papers.kpotufe2020.setup import Pairs
-from proofs_check.papers.shared import lines, op_norm, real, rng_of
+from proofs_check.papers.shared import (
+    Wrong,
+    check_of,
+    lines,
+    op_norm,
+    real,
+    rng_of,
+    wrong,
+)
 
 Decimals = np.ndarray
 """An array of decimals."""
@@ -254,44 +261,35 @@ def _setting(seed: int, share: float) -> Setting:
     return Setting(name, problem, {"share": share})
 
 
-def _form(sides: Callable[..., Pairs]) -> Form:
-    settings = tuple(_setting(seed, share) for seed, share in enumerate(SHARES))
-    return Form(Inequality(sides, tolerance=16), settings)
+def _check(sides: Callable[..., Pairs], *controls: Wrong) -> Check:
+    settings = [_setting(seed, share) for seed, share in enumerate(SHARES)]
+    precise = functools.partial(Inequality, tolerance=16)
+    return check_of(precise, settings, *controls, corrected=sides)
 
 
 def ridge_distance() -> Check:
-    form = _form(_distance)
-    return Check(
-        corrected=form,
-        controls=(
-            variant("1 / (4 sqrt(lambda))", "wrong factor", form, half=4),
-            variant("lambda left out", "term left out", form, power=0),
-            variant("lambda for its root", "wrong power", form, power=1),
-            variant("the library's bounds for 2 lambda", "wrong factor", form, times=2),
-        ),
+    return _check(
+        _distance,
+        wrong("1 / (4 sqrt(lambda))", "wrong factor", half=4),
+        wrong("lambda left out", "term left out", power=0),
+        wrong("lambda for its root", "wrong power", power=1),
+        wrong("the library's bounds for 2 lambda", "wrong factor", times=2),
     )
 
 
 def ridge_pointwise() -> Check:
-    form = _form(_pointwise)
-    other_points = "points that are no rows"
-    return Check(
-        corrected=form,
-        controls=(
-            variant("s^2 for s", "wrong power", form, power=2),
-            variant("lambda q'q left out of s^2", "term left out", form, ridged=0),
-            variant(other_points, "hypothesis broken", form, at_rows=False),
-        ),
+    return _check(
+        _pointwise,
+        wrong("s^2 for s", "wrong power", power=2),
+        wrong("lambda q'q left out of s^2", "term left out", ridged=0),
+        wrong("points that are no rows", "hypothesis broken", at_rows=False),
     )
 
 
 def ridge_head() -> Check:
-    form = _form(_head)
-    return Check(
-        corrected=form,
-        controls=(
-            variant("1 left out", "term left out", form, first=0),
-            variant("half of |K - Khat|", "wrong factor", form, share=0.5),
-            variant("twice the minimiser", "hypothesis broken", form, times=2),
-        ),
+    return _check(
+        _head,
+        wrong("1 left out", "term left out", first=0),
+        wrong("half of |K - Khat|", "wrong factor", share=0.5),
+        wrong("twice the minimiser", "hypothesis broken", times=2),
     )

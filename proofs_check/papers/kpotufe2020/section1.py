@@ -12,8 +12,7 @@ from jax import Array
 from scipy import stats
 
 from jaxkern import features, kernels, rkhs
-from proofs_check.claim import Check, Form, Identity, Inequality, Setting
-from proofs_check.controls import variant
+from proofs_check.claim import Check, Identity, Inequality, Setting
 from proofs_check.papers import flops
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
@@ -25,7 +24,7 @@ from proofs_check.papers.kpotufe2020.setup import (
 )
 from proofs_check.papers.kpotufe2020.two_groups import two_atoms, two_clusters
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import Grids, lines
+from proofs_check.papers.shared import Grids, check_of, lines, wrong
 
 
 @jax.jit
@@ -46,13 +45,12 @@ def _mean_products(key: Array, data: Literal, power: int = 3, extra: int = 0) ->
 
 
 def eq1(inputs: Inputs) -> Check:
-    form = Form(Identity(_mean_products), inputs.literals)
-    return Check(
-        printed=form,
-        controls=(
-            variant("Z in place of Z K / n", "wrong operator", form, power=1),
-            variant("1 / (d - 1) for 1 / d", "n for n - 1", form, extra=1),
-        ),
+    return check_of(
+        Identity,
+        inputs.literals,
+        wrong("Z in place of Z K / n", "wrong operator", power=1),
+        wrong("1 / (d - 1) for 1 / d", "n for n - 1", extra=1),
+        printed=_mean_products,
     )
 
 
@@ -80,9 +78,8 @@ def _mean_cube(data: Population, n: float, biased: bool = True) -> Errors:
 def bias() -> Check:
     laws = ((two_atoms(0.7), 300.0), (two_atoms(0.7), 1.0), (two_clusters(), 24.0))
     settings = tuple(Setting(f"{law.name}, n={n:g}", law, {"n": n}) for law, n in laws)
-    form = Form(Identity(_mean_cube), settings)
-    wrong = variant("no bias", "term left out", form, settings[:1], biased=False)
-    return Check(corrected=form, controls=(wrong,))
+    unbiased = wrong("no bias", "term left out", settings=settings[:1], biased=False)
+    return check_of(Identity, settings, unbiased, corrected=_mean_cube)
 
 
 def _mean_square(n: float, d: float, w: float) -> float:
@@ -119,13 +116,12 @@ def _falls(
 
 
 def rate(grids: Grids) -> Check:
-    form = Form(Inequality(_falls), grids["printed"])
-    return Check(
-        printed=form,
-        controls=(
-            variant("a rate of 1/n + 1/d", "wrong power", form, size=_sum_of_inverses),
-            variant("a rate of (n d)^(-1/4)", "wrong power", form, size=_root_of_both),
-        ),
+    return check_of(
+        Inequality,
+        grids["printed"],
+        wrong("a rate of 1/n + 1/d", "wrong power", size=_sum_of_inverses),
+        wrong("a rate of (n d)^(-1/4)", "wrong power", size=_root_of_both),
+        printed=_falls,
     )
 
 
@@ -152,9 +148,8 @@ def _cost_error(n: float, d: float, N: float, power: int = 0) -> Errors:
 
 
 def cost(grids: Grids) -> Check:
-    form = Form(Identity(_cost_error), grids["printed"])
-    cubic = variant("an eigen-decomposition of n^3", "wrong cost", form, power=3)
-    return Check(printed=form, controls=(cubic,))
+    cubic = wrong("an eigen-decomposition of n^3", "wrong cost", power=3)
+    return check_of(Identity, grids["printed"], cubic, printed=_cost_error)
 
 
 def _weighted_norms(data: Population, power: int = 3) -> Errors:
@@ -165,7 +160,6 @@ def _weighted_norms(data: Population, power: int = 3) -> Errors:
 
 
 def worst_case(inputs: Inputs) -> Check:
-    form = Form(Identity(_weighted_norms), inputs.each)
     name = "Sigma^2 in place of Sigma^3"
-    wrong = variant(name, "wrong power", form, inputs.varying, power=2)
-    return Check(printed=form, controls=(wrong,))
+    square = wrong(name, "wrong power", settings=inputs.varying, power=2)
+    return check_of(Identity, inputs.each, square, printed=_weighted_norms)

@@ -24,7 +24,6 @@ from proofs_check.claim import (
     Setting,
     sample,
 )
-from proofs_check.controls import variant
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
@@ -36,7 +35,7 @@ from proofs_check.papers.kpotufe2020.setup import (
 )
 from proofs_check.papers.kpotufe2020.trials import Arrays, Numbers
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import Grids, real
+from proofs_check.papers.shared import Grids, check_of, real, wrong
 
 
 @jax.jit
@@ -58,9 +57,8 @@ def _projected_products(key: Array, data: Literal, extra: int = 0) -> Errors:
 
 
 def eq2(inputs: Inputs) -> Check:
-    form = Form(Identity(_projected_products), inputs.literals)
-    fewer = variant("1 / (d - 1) for 1 / d", "n for n - 1", form, extra=1)
-    return Check(printed=form, controls=(fewer,))
+    fewer = wrong("1 / (d - 1) for 1 / d", "n for n - 1", extra=1)
+    return check_of(Identity, inputs.literals, fewer, printed=_projected_products)
 
 
 def _norm_below(r: float, B: float, rank: float | None = None) -> tuple[float, float]:
@@ -70,9 +68,8 @@ def _norm_below(r: float, B: float, rank: float | None = None) -> tuple[float, f
 
 
 def no_identity(grids: Grids) -> Check:
-    form = Form(Exact(_norm_below), grids["printed"])
-    wrong = variant("a covariance of rank one", "wrong operator", form, rank=1.0)
-    return Check(printed=form, controls=(wrong,))
+    rank_one = wrong("a covariance of rank one", "wrong operator", rank=1.0)
+    return check_of(Exact, grids["printed"], rank_one, printed=_norm_below)
 
 
 @sample("a sampled product")
@@ -137,14 +134,14 @@ def eq3(inputs: Inputs) -> Check:
         return degrees(setting) * n / (n - 1)
 
     mean = partial(Expectation, sampled_product, scale=degrees, moment=variance)
-    form = Form(Identity(_sampling), settings)
+    transposed = Identity(partial(_sampling, transposed=True))
     kind = "transpose for adjoint"
     larger = mean(target=over_n_minus_one)
     return Check(
-        printed=form,
+        printed=Form(Identity(_sampling), settings),
         corrected=Form(mean(target=degrees), sizes),
         controls=(
-            variant("K S* for S*", kind, form, settings[:1], transposed=True),
+            Control("K S* for S*", transposed, settings[:1], kind),
             Control("Var(u f) / (n - 1)", larger, sizes[:1], "n for n - 1"),
         ),
     )
@@ -158,10 +155,9 @@ def _covariances(data: Population, power: float = 1.0) -> Errors:
 
 
 def eq4(inputs: Inputs) -> Check:
-    form = Form(Identity(_covariances), inputs.each)
     name = "Sigma^2 in place of Sigma"
-    wrong = variant(name, "wrong power", form, inputs.varying, power=2.0)
-    return Check(printed=form, controls=(wrong,))
+    square = wrong(name, "wrong power", settings=inputs.varying, power=2.0)
+    return check_of(Identity, inputs.each, square, printed=_covariances)
 
 
 @jax.jit
@@ -201,37 +197,34 @@ def _section_products(
 
 
 def eq5(inputs: Inputs) -> Check:
-    form = Form(Identity(_section_products), inputs.literals)
     # K^2 and K are proportional when the kernel is constant or its atoms are orthogonal and equally frequent.
     names = ("gauss", "skewed", "data")
-    telling = tuple(s for s in form.settings if s.name.startswith(names))
+    telling = tuple(s for s in inputs.literals if s.name.startswith(names))
     gaussian = tuple(s for s in telling if isinstance(s.data.kernel, kernels.Gaussian))
-    transposed = variant(
+    transposed = wrong(
         "the transpose of S for its adjoint",
         "transpose for adjoint",
-        form,
-        telling,
+        settings=telling,
         power=3,
     )
-    swapped = variant(
+    swapped = wrong(
         "gamma for the lengthscale",
         "swapped constants",
-        form,
-        gaussian,
+        settings=gaussian,
         change=_swapped,
     )
-    rounded = variant(
-        "points in float16", "low precision", form, telling[-1:], change=_rounded
+    rounded = wrong(
+        "points in float16", "low precision", settings=telling[-1:], change=_rounded
     )
-    return Check(
-        printed=form,
-        controls=(
-            variant("K in place of K^2", "wrong power", form, telling, power=1),
-            transposed,
-            variant("1 / (n - 1) for 1 / n", "n for n - 1", form, lost=1),
-            swapped,
-            rounded,
-        ),
+    return check_of(
+        Identity,
+        inputs.literals,
+        wrong("K in place of K^2", "wrong power", settings=telling, power=1),
+        transposed,
+        wrong("1 / (n - 1) for 1 / n", "n for n - 1", lost=1),
+        swapped,
+        rounded,
+        printed=_section_products,
     )
 
 
@@ -301,29 +294,21 @@ def _varying(inputs: Inputs) -> Settings:
 
 
 def normalisation(inputs: Inputs) -> Check:
-    form = Form(Identity(_map_errors), inputs.literals)
-    twice = variant(
-        "a further factor 1/n",
-        "missing normalisation",
-        form,
-        projection=_normalised_twice,
+    twice = wrong(
+        "a further factor 1/n", "missing normalisation", projection=_normalised_twice
     )
-    centred = variant(
+    centred = wrong(
         "K centred",
         "centred for uncentred",
-        form,
-        _varying(inputs),
+        settings=_varying(inputs),
         projection=_normalised_and_centred,
     )
-    return Check(printed=form, controls=(twice, centred))
+    return check_of(Identity, inputs.literals, twice, centred, printed=_map_errors)
 
 
 def centred(inputs: Inputs) -> Check:
     errors = partial(_map_errors, projection=_normalised_and_centred, centered=True)
-    form = Form(Identity(errors), _varying(inputs))
-    uncentred = variant(
-        "K not centred", "centred for uncentred", form, projection=_normalised
-    )
+    uncentred = wrong("K not centred", "centred for uncentred", projection=_normalised)
     fewer = partial(_normalised_and_centred, lost=1)
-    over = variant("a covariance over n - 1", "n for n - 1", form, projection=fewer)
-    return Check(corrected=form, controls=(uncentred, over))
+    over = wrong("a covariance over n - 1", "n for n - 1", projection=fewer)
+    return check_of(Identity, _varying(inputs), uncentred, over, corrected=errors)

@@ -25,7 +25,6 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.controls import variant
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
@@ -45,9 +44,11 @@ from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import (
     Exceeds,
     Grids,
+    check_of,
     lines,
     op_norm,
     part_of,
+    wrong,
 )
 
 C = sketching.KOLTCHINSKII_LOUNICI_TRACE
@@ -206,8 +207,8 @@ def _centred(inputs: Inputs, formula: Formula) -> Check:
     settings = _telling(tail, centred)
     uncentred = inputs.at(1e10, rows=1024, populations=inputs.rough, centred=1)
     name = "Sigma in place of the centred one"
-    wrong = Control(name, tail, _telling(tail, uncentred), "centred for uncentred")
-    return tight(tail, settings, 0.4, wrong)
+    control = Control(name, tail, _telling(tail, uncentred), "centred for uncentred")
+    return tight(tail, settings, 0.4, control)
 
 
 def thm1_every_n(inputs: Inputs) -> Check:
@@ -252,13 +253,14 @@ def _landmarks(data: Population, least: float = 6272 * math.log(5)) -> Pairs:
 
 
 def remark(inputs: Inputs) -> Check:
-    form = Form(Inequality(_landmarks), inputs.each)
     one_atom = tuple(s for s in inputs.each if s.data.rank < 1.01) or inputs.each[:1]
     name = "at least 11,000 landmarks"
-    return Check(
-        printed=Form(Inequality(_ranks), inputs.each),
-        corrected=form,
-        controls=(variant(name, "wrong factor", form, one_atom, least=11_000.0),),
+    return check_of(
+        Inequality,
+        inputs.each,
+        wrong(name, "wrong factor", settings=one_atom, least=11_000.0),
+        printed=_ranks,
+        corrected=_landmarks,
     )
 
 
@@ -310,11 +312,9 @@ def _compared(
 
 
 def eq6(inputs: Inputs) -> Check:
-    form = Form(Inequality(_steps), inputs.each)
     name = "without the square of the deviation"
-    return Check(
-        printed=form, controls=(variant(name, "term left out", form, square=0.0),)
-    )
+    no_square = wrong(name, "term left out", square=0.0)
+    return check_of(Inequality, inputs.each, no_square, printed=_steps)
 
 
 def eq7(inputs: Inputs) -> Check:
@@ -337,13 +337,13 @@ def eq8(inputs: Inputs) -> Check:
 
     tail = Tail(trials.cube_trace, bound, inputs.ceiling(3))
     settings = inputs.at(small_n) + inputs.at(times(1e5, small_n))
-    wrong = Tail(trials.cube_trace, without_term)
+    cubed = Tail(trials.cube_trace, without_term)
     rough = inputs.at(small_n, populations=inputs.rough)
     return Check(
         printed=Form(replace(tail, bound=printed), settings),
         corrected=Form(tail, settings),
         controls=(
-            Control("without the deviation term", wrong, rough, "term left out"),
+            Control("without the deviation term", cubed, rough, "term left out"),
             controls.part_of(0.95, tail, settings),
         ),
     )
@@ -375,9 +375,10 @@ def _last_paragraph(data: Population, most: float = 4.0) -> Pairs:
 
 
 def thm1_proof(inputs: Inputs) -> Check:
-    form = Form(Inequality(_last_paragraph), inputs.each)
-    return Check(
-        printed=Form(Inequality(_last_paragraph_as_printed), inputs.each),
-        corrected=form,
-        controls=(variant("3 s3 for 4 s3", "wrong factor", form, most=3.0),),
+    return check_of(
+        Inequality,
+        inputs.each,
+        wrong("3 s3 for 4 s3", "wrong factor", most=3.0),
+        printed=_last_paragraph_as_printed,
+        corrected=_last_paragraph,
     )

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +23,6 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.controls import variant
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
     Errors,
@@ -39,9 +39,11 @@ from proofs_check.papers.shared import (
     Exceeds,
     Grids,
     bound_of,
+    check_of,
     lines,
     part_of,
     rng_of,
+    wrong,
 )
 
 
@@ -92,7 +94,7 @@ def thm2(inputs: Inputs) -> Check:
     varying = [p for p in inputs.populations if p.rank > 1.01]
     few = inputs.at(small_n, d=10, populations=varying)
     many = inputs.at(times(1e6, small_n), d=10, populations=varying)
-    wrong = Control(
+    uncoupled = Control(
         "independent Gaussians under the coupled bound",
         independent,
         far,
@@ -105,7 +107,7 @@ def thm2(inputs: Inputs) -> Check:
         corrected=Form(Tail(trials.weak_difference_coupled, coupled), few + many),
         controls=(
             Control("without 1/sqrt(d)", unscaled, wide, "missing normalisation"),
-            wrong,
+            uncoupled,
         ),
     )
 
@@ -152,10 +154,9 @@ def _variance(key: Array, data: Population, power: int = 3) -> Errors:
 
 
 def thm3_proof(inputs: Inputs) -> Check:
-    form = Form(Identity(_variance), inputs.each)
     name = "Sigma_n^2 in place of Sigma_n^3"
-    wrong = variant(name, "wrong power", form, inputs.varying, power=2)
-    return Check(printed=form, controls=(wrong,))
+    square = wrong(name, "wrong power", settings=inputs.varying, power=2)
+    return check_of(Identity, inputs.each, square, printed=_variance)
 
 
 def _wasserstein(n: int, power: int, w: float, f: Matrix) -> tuple[float, float, float]:
@@ -217,13 +218,15 @@ def thm3(inputs: Inputs, grids: Grids) -> Check:
     numbers = {"n": 1e10, "d": 1.0, "tau": 1.0}
     far = tuple(Setting(p.name, p.arrays, numbers) for p in inputs.rough)
     squared = controls.changed(far, "Sigma^2", shapes={"target": 2})
-    form = Form(Inequality(_distances), grids["corrected"])
+    settings = grids["corrected"]
+    square = Inequality(partial(_distances, power=2))
+    faster = Inequality(partial(_distances, rate=1.5))
     return Check(
         printed=Form(law, far),
-        corrected=form,
+        corrected=Form(Inequality(_distances), settings),
         controls=(
             Control("Sigma^2 in place of Sigma^3", law, squared, "wrong power"),
-            variant("Sigma^2 in the distance", "wrong power", form, power=2),
-            variant("a rate of n^(-3/2)", "wrong power", form, rate=1.5),
+            Control("Sigma^2 in the distance", square, settings, "wrong power"),
+            Control("a rate of n^(-3/2)", faster, settings, "wrong power"),
         ),
     )

@@ -11,7 +11,6 @@ import numpy as np
 from jaxkern.bounds import Bound, sketching
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Form, Inequality, Setting, Tail
-from proofs_check.controls import variant
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
@@ -26,7 +25,7 @@ from proofs_check.papers.kpotufe2020.two_groups import (
     four_atoms,
     two_clusters,
 )
-from proofs_check.papers.shared import Grids, bound_of, lines
+from proofs_check.papers.shared import Grids, bound_of, check_of, lines, wrong
 
 
 def _markov(data: TwoGroups, power: float = 1.0) -> Pairs:
@@ -46,9 +45,8 @@ def _markov(data: TwoGroups, power: float = 1.0) -> Pairs:
 def assumption1() -> Check:
     laws = (four_atoms(), two_clusters(), two_clusters(0.5))
     settings = tuple(Setting(law.name, law) for law in laws)
-    form = Form(Inequality(_markov), settings)
-    wrong = variant("without 1 / epsilon", "wrong power", form, power=0.0)
-    return Check(corrected=form, controls=(wrong,))
+    constant = wrong("without 1 / epsilon", "wrong power", power=0.0)
+    return check_of(Inequality, settings, constant, corrected=_markov)
 
 
 def _settings(*sizes: dict[str, float]) -> Settings:
@@ -104,13 +102,13 @@ def eq11(grids: Grids) -> Check:
         return replace(stretch(setting), value=setting.numbers["op_norm"] ** 3)
 
     tail = Tail(trials.stretch, stretch)
-    wrong = replace(tail, bound=without_deviation)
+    cubed = replace(tail, bound=without_deviation)
     settings = _settings(MANY, FEW)
     return Check(
         printed=Form(Exact(_one_atom), grids["unit"] + grids["long"]),
         corrected=Form(tail, settings),
         controls=(
-            Control("without the deviation term", wrong, settings[:1], "term left out"),
+            Control("without the deviation term", cubed, settings[:1], "term left out"),
             controls.part_of(0.95, tail, settings),
         ),
     )
@@ -145,5 +143,5 @@ def scale_free() -> Check:
     tail = Tail(trials.image_ratio, bound_of(sketching.relative_separation))
     mixed = controls.changed(settings[:1], "mixed", data=_mixed)
     name = "pairs of the other set counted as within"
-    wrong = Control(name, tail, mixed, "hypothesis broken")
-    return tight(tail, settings, 0.95, wrong)
+    control = Control(name, tail, mixed, "hypothesis broken")
+    return tight(tail, settings, 0.95, control)

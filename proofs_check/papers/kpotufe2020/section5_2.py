@@ -9,7 +9,6 @@ from jax import Array
 from jaxkern.bounds import sketching
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
-from proofs_check.controls import variant
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
     Errors,
@@ -26,7 +25,7 @@ from proofs_check.papers.kpotufe2020.two_groups import (
     two_clusters,
 )
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import bound_of, lines, rng_of
+from proofs_check.papers.shared import bound_of, check_of, lines, rng_of, wrong
 
 
 def _random_mixture(rng: np.random.Generator) -> Mixture:
@@ -88,15 +87,13 @@ def maps(inputs: Inputs) -> Check:
     # In the others Sigma_n has equal eigenvalues, so that its leading eigenfunctions are not unique.
     names = ("gauss", "skewed", "data")
     settings = tuple(s for s in inputs.each if s.name.startswith(names))
-    form = Form(Identity(_maps), settings)
     uncentred = "a Gram matrix that is not centred"
-    full = "a pseudo-inverse of full rank"
-    return Check(
-        printed=form,
-        controls=(
-            variant(uncentred, "centred for uncentred", form, centred=False),
-            variant(full, "wrong operator", form, cut=False),
-        ),
+    return check_of(
+        Identity,
+        settings,
+        wrong(uncentred, "centred for uncentred", centred=False),
+        wrong("a pseudo-inverse of full rank", "wrong operator", cut=False),
+        printed=_maps,
     )
 
 
@@ -120,13 +117,12 @@ def _decomposition(
 
 
 def mixture() -> Check:
-    form = Form(Identity(_decomposition), _centred_mixtures())
-    wrong = variant("gamma = pi_2 / pi_1", "swapped constants", form, swapped=True)
-    printed = Identity(partial(_decomposition, sign=1.0))
-    return Check(
-        printed=Form(printed, form.settings),
-        corrected=form,
-        controls=(wrong,),
+    return check_of(
+        Identity,
+        _centred_mixtures(),
+        wrong("gamma = pi_2 / pi_1", "swapped constants", swapped=True),
+        printed=partial(_decomposition, sign=1.0),
+        corrected=_decomposition,
     )
 
 
@@ -178,26 +174,27 @@ def eq12() -> Check:
     laws = (four_atoms(), two_clusters(), two_clusters(0.5))
     settings = tuple(law.setting(sizes) for law in laws for sizes in (MANY, FEW))
     uncentred = (two_atoms(0.9), two_clusters(0.7, centred=False))
-    wrong = tuple(law.setting(MANY) for law in uncentred)
+    not_centred = tuple(law.setting(MANY) for law in uncentred)
     printed = Inequality(_of_mixtures)
     return Check(
         printed=Form(printed, _uncentred_mixtures((0.9, 0.6), 0.7)),
         corrected=Form(tail, settings),
-        controls=(Control("not centred", tail, wrong, "centred for uncentred"),),
+        controls=(Control("not centred", tail, not_centred, "centred for uncentred"),),
     )
 
 
 def eq13() -> Check:
-    holds = Inequality(partial(_of_mixtures, sides=_above))
-    form = Form(holds, _centred_mixtures())
-    without = partial(_above, spread=0.0)
-    return Check(
-        printed=Form(holds, _uncentred_mixtures((0.1, 0.4), 0.3)),
-        corrected=form,
-        controls=(
-            variant("without sigma", "term left out", form, sides=without),
-            controls.part_of(0.95, holds, form.settings),
-        ),
+    sides = partial(_of_mixtures, sides=_above)
+    settings = _centred_mixtures()
+    no_spread = partial(_above, spread=0.0)
+    return check_of(
+        Inequality,
+        settings,
+        wrong("without sigma", "term left out", sides=no_spread),
+        controls.part_of(0.95, Inequality(sides), settings),
+        printed=sides,
+        corrected=sides,
+        printed_settings=_uncentred_mixtures((0.1, 0.4), 0.3),
     )
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxkern import features, rkhs
-from proofs_check.claim import Check, Form, Identity
-from proofs_check.controls import variant
+from proofs_check.claim import Check, Identity
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.setup import (
@@ -23,7 +22,7 @@ from proofs_check.papers.kpotufe2020.setup import (
     Matrix,
 )
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import op_norm, real, rng_of
+from proofs_check.papers.shared import check_of, op_norm, real, rng_of, wrong
 
 _LANDMARKS = 40
 _ROWS = 5
@@ -66,9 +65,8 @@ def _literal_errors(
 
 
 def shortcut_literal(inputs: Inputs) -> Check:
-    form = Form(Identity(_literal_errors), inputs.each)
-    wrong = variant("sums over counts", "missing normalisation", form, size=_counts)
-    return Check(corrected=form, controls=(wrong,))
+    over_counts = wrong("sums over counts", "missing normalisation", size=_counts)
+    return check_of(Identity, inputs.each, over_counts, corrected=_literal_errors)
 
 
 @partial(jax.jit, static_argnames=("exponent", "transposed"))
@@ -149,20 +147,17 @@ def _is_square(population: Population) -> bool:
 
 
 def shortcut_counts(inputs: Inputs) -> Check:
-    form = Form(Identity(_counts_errors), inputs.each)
     square = [s for s in inputs.varying if _is_square(s.data)]
-    transposed = variant(
+    transposed = wrong(
         "L' for L in K = L L'",
         "transpose for adjoint",
-        form,
-        square[-1:],
+        settings=square[-1:],
         transposed=True,
     )
-    power = variant(
+    power = wrong(
         "Sigma^3.003 in place of Sigma^3",
         "wrong power",
-        form,
-        inputs.varying,
+        settings=inputs.varying,
         exponent=3.003,
     )
-    return Check(corrected=form, controls=(transposed, power))
+    return check_of(Identity, inputs.each, transposed, power, corrected=_counts_errors)
