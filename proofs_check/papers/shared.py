@@ -334,7 +334,9 @@ def _sides(
         formula = statement.probability.bound
         names = arguments_of(formula)
         arguments = {
-            name: x for name, x in (numbers | setting.shapes).items() if name in names
+            name: x
+            for name, x in {**numbers, **setting.shapes}.items()
+            if name in names
         }
         right = enclosures.bound(formula, **arguments)
         valid(right, setting)

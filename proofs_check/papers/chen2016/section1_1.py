@@ -49,15 +49,17 @@ EPS = 0.3
 
 
 def sec1_1(inputs: Inputs) -> Check:
-    mean = shifted_mean
-    gamma = gamma_for_lengthscale
     return check_of(
         Identity,
         inputs.pairs,
         wrong("no random shift", "wrong law", shifted=False),
-        wrong("gamma for the lengthscale", "swapped constants", drawn=gamma),
-        printed=partial(mean, factor=1 / sqrt(2)),
-        corrected=mean,
+        wrong(
+            "gamma for the lengthscale",
+            "swapped constants",
+            drawn=gamma_for_lengthscale,
+        ),
+        printed=partial(shifted_mean, factor=1 / sqrt(2)),
+        corrected=shifted_mean,
     )
 
 

@@ -70,10 +70,9 @@ def _gram_errors(key: Array, data: ndarray, share: float = 1.0) -> Sides:
 
 
 def sec1_2_gram() -> Check:
-    settings = (Setting("12 points", cloud(12)),)
     return check_of(
         Inequality,
-        settings,
+        (Setting("12 points", cloud(12)),),
         wrong("a sum over unordered pairs", "wrong factor", share=0.5),
         printed=_gram_errors,
     )

@@ -48,12 +48,15 @@ from proofs_check.papers.shared import LOG2, Exceeds, Grids, check_of, wrong
 
 
 def lem2_1(inputs: Inputs) -> Check:
-    gamma = gamma_for_lengthscale
     return check_of(
         Identity,
         inputs.pairs,
         wrong("frequencies one per cent longer", "wrong factor", scale=1.01),
-        wrong("gamma for the lengthscale", "swapped constants", drawn=gamma),
+        wrong(
+            "gamma for the lengthscale",
+            "swapped constants",
+            drawn=gamma_for_lengthscale,
+        ),
         wrong("without 1/sqrt(t)", "missing normalisation", normalised=False),
         printed=paired_mean,
     )

@@ -116,12 +116,16 @@ def eq2() -> Check:
     r = np.concatenate([np.geomspace(1e-4, 1, 200), np.linspace(0.5, 1, 200)])
     # Below about .02 the kernel value would be rounded to 1, and the distance to 0.
     larger = (Setting("distances from .05 to 1", np.geomspace(0.05, 1, 200)),)
-    half = _in_half_precision
     return check_of(
         Inequality,
         (Setting("distances from 1e-4 to 1", r),),
         wrong("the constant .89", "wrong factor", lower=_constant),
-        wrong("K in float16", "low precision", settings=larger, distances=half),
+        wrong(
+            "K in float16",
+            "low precision",
+            settings=larger,
+            distances=_in_half_precision,
+        ),
         printed=partial(_between, lower=partial(LOWER, as_printed=True)),
         corrected=_between,
     )
@@ -141,10 +145,9 @@ def _near_square(share: float = 1.0) -> Sides:
 
 
 def eq3() -> Check:
-    settings = (Setting("eps from .001 to .99, distances up to 2 sqrt(eps)"),)
     return check_of(
         Inequality,
-        settings,
+        (Setting("eps from .001 to .99, distances up to 2 sqrt(eps)"),),
         wrong("nine tenths of the error", "wrong factor", share=0.9),
         printed=_near_square,
     )
@@ -276,10 +279,9 @@ def _sums_of_squares(key: Array, dropped: int = 0) -> ndarray:
 
 
 def sec3_chi_square() -> Check:
-    settings = (Setting("t=20, d=5"),)
     return check_of(
         Identity,
-        settings,
+        (Setting("t=20, d=5"),),
         wrong("t - 1 degrees of freedom", "n for n - 1", dropped=1),
         printed=_sums_of_squares,
     )
@@ -390,11 +392,12 @@ def lem3_3_proof() -> Check:
         t = ceil(8 / eps**2 * log(2 / delta))
         name = f"eps={eps:g}, delta={delta:g}, t={t}"
         settings.append(Setting(name, numbers={"t": float(t), "delta": delta}))
-    name = "no union over the frequencies"
     return check_of(
         Exact,
         settings,
-        wrong(name, "term left out", _truncated_without_union),
+        wrong(
+            "no union over the frequencies", "term left out", _truncated_without_union
+        ),
         printed=_truncated_as_printed,
         corrected=_largest_frequency,
     )

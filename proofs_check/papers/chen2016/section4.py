@@ -82,14 +82,13 @@ def _variance_only(*, s: float, distance: float) -> Bound:
 
 
 def lem4_1(grids: Grids) -> Check:
-    less = part_of(0.99, fourier.log_mgf)
     return check_of(
         Inequality,
         grids["both"],
         wrong(
             "the variance of chi-square alone", "term left out", bound=_variance_only
         ),
-        wrong("a hundredth less", "wrong factor", bound=less),
+        wrong("a hundredth less", "wrong factor", bound=part_of(0.99, fourier.log_mgf)),
         printed=_generating_as_printed,
         printed_settings=grids["both"][:3],
         corrected=_generating,
@@ -136,12 +135,11 @@ def _with_quartic(
 
 
 def lem4_1_proof(grids: Grids) -> Check:
-    near = grids["near"]
     half = partial(_with_quartic, factor=0.25, shares=(0.4,))
     return check_of(
         Inequality,
         grids["both"],
-        wrong("half of the logarithm", "wrong factor", half, settings=near),
+        wrong("half of the logarithm", "wrong factor", half, settings=grids["near"]),
         printed=partial(_with_quartic, sign=1),
         corrected=_with_quartic,
     )
@@ -174,11 +172,10 @@ def eq5() -> Check:
             # As many as make it e^-600. At eps = p / q both exponents are equal, and that of chi-square nearly.
             t = ceil(600 / min(eps**2 / (2 * p), eps / (2 * q)))
             two_sided.append(_at_constants(t, eps, p, q))
-    less = _smaller_constants
     return check_of(
         exceeds(mean_tail),
         two_sided,
-        wrong("a hundredth less of p and of q", "wrong factor", less),
+        wrong("a hundredth less of p and of q", "wrong factor", _smaller_constants),
         printed=OF_UNIT_MEAN,
         printed_settings=one_sided,
         corrected=OF_UNIT_MEAN,

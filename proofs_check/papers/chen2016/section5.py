@@ -259,11 +259,15 @@ def lem5_2(inputs: Inputs) -> Check:
     many = changed(
         settings[-1:], "d=30", data=lambda p: {**p, "directions": directions}
     )
-    name = "the error without sqrt(d)"
     return check_of(
         setup.tail(error_over_ball),
         settings,
-        wrong(name, "term left out", _without_dimension, settings=many),
+        wrong(
+            "the error without sqrt(d)",
+            "term left out",
+            _without_dimension,
+            settings=many,
+        ),
         corrected=_within_radius,
     )
 
@@ -340,10 +344,9 @@ def _net_of_far_differences(key: Array, spacing: float, gap: float = 1.0) -> Sid
 
 
 def thm5_1_proof(grids: Grids) -> Check:
-    settings = grids["corrected"]
     return check_of(
         Inequality,
-        settings,
+        grids["corrected"],
         wrong("the net alone", "term left out", gap=0.0),
         corrected=_net_of_far_differences,
     )
