@@ -259,11 +259,6 @@ def tail_of_mean(log_claimed: Callable[[Setting], float]) -> Rare:
     return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
 
 
-def at_most_one(ratio: Any, source: str) -> tuple[float, Bound]:
-    """Return the two sides of ratio <= 1."""
-    return float(ratio), always(1.0, source)
-
-
 def real(x: Any) -> jax.Array:
     """Return an array of the default float dtype."""
     dtype = jnp.result_type(float)
@@ -339,7 +334,9 @@ def _sides(
         formula = statement.probability.bound
         names = arguments_of(formula)
         arguments = {
-            name: x for name, x in {**numbers, **setting.shapes}.items() if name in names
+            name: x
+            for name, x in {**numbers, **setting.shapes}.items()
+            if name in names
         }
         right = enclosures.bound(formula, **arguments)
         valid(right, setting)

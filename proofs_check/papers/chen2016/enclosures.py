@@ -257,7 +257,7 @@ lem4_2_printed, lem4_2 = of_pair(
 lem4_2_rare_printed, lem4_2_rare = everywhere(
     "chen2016:lem4.2-rare",
     printed=partial(_claimed, _limit, section4.PRINTED_LIMIT),
-    corrected=partial(_claimed, _limit, section4.LIMITS[0]),
+    corrected=partial(_claimed, _limit, section4.NEAR_LIMIT),
 )
 lem4_2_proof_printed, lem4_2_proof = everywhere(
     "chen2016:lem4.2-proof", printed=_two_exponents, corrected=_near_squares
@@ -265,7 +265,7 @@ lem4_2_proof_printed, lem4_2_proof = everywhere(
 pair = of_pair("jaxkern:relative-distances-pair", corrected=_relative)
 pair_rare = everywhere(
     "jaxkern:relative-distances-rare",
-    corrected=partial(_claimed, _limit, section4_ours.VANISHING[0]),
+    corrected=partial(_claimed, _limit, section4_ours.SHARP_PAIR),
 )
 given_pair = of_pair(
     "jaxkern:relative-distances-given-pair",

@@ -1,5 +1,6 @@
 """chen2016, other kernels (ours): Theorems M and N of `docs/theory/chen2016.md`."""
 
+from functools import partial
 from math import exp, expm1, sqrt
 from typing import Any
 
@@ -13,8 +14,8 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Inequality, Setting, Tail
 from proofs_check.controls import changed
 from proofs_check.papers.chen2016.cosines import versine
-from proofs_check.papers.chen2016.setup import Sides, all_at_most_one, check, wrong
-from proofs_check.papers.shared import at_most_one, real
+from proofs_check.papers.chen2016.setup import Sides, all_at_most_one
+from proofs_check.papers.shared import check_of, real, wrong
 
 LEVELS = (0.1, 0.5, 1.0, 2.0, 5.0, 20.0)
 RADII = np.geomspace(1e-6, 1.0, 16)
@@ -47,7 +48,7 @@ def _least_ratio(key: Array, data: Any, size: int) -> Sides:
     w = np.asarray(_frequencies(key, kernel, size), float)
     r = 1.9e-4 / np.mean(w**2)
     squared = np.mean(versine(r * w)) / _gap(kernel, r)
-    return [at_most_one(sqrt(squared) / 0.01, "jaxkern, Theorem N of chen2016")]
+    return all_at_most_one([sqrt(squared) / 0.01], "jaxkern, Theorem N of chen2016")
 
 
 def _at_kernel(kernel: Any) -> Setting:
@@ -57,10 +58,10 @@ def _at_kernel(kernel: Any) -> Setting:
 
 def no_fourier_ball() -> Check:
     smooth = (_at_kernel(kernels.Matern32(1.0)),)
-    return check(
+    return check_of(
         Inequality,
         (_at_kernel(kernels.Exponential(1.0)), _at_kernel(kernels.Laplacian(1.0))),
-        wrong("a kernel with a second moment", "wrong law", at=smooth),
+        wrong("a kernel with a second moment", "wrong law", settings=smooth),
         corrected=_least_ratio,
     )
 
@@ -90,9 +91,12 @@ def mixture_convex_order() -> Check:
             label = f"{name}, r={r:g}"
             settings.append(Setting(label, {"kernel": name}, {"r": r}))
     name = "not divided by the mean"
-    mistake = "missing normalisation"
-    unscaled = wrong(name, mistake, at=settings[-1:], scaled=False)
-    return check(Inequality, settings, unscaled, corrected=_below_limit)
+    return check_of(
+        Inequality,
+        settings,
+        wrong(name, "missing normalisation", settings=settings[-1:], scaled=False),
+        corrected=_below_limit,
+    )
 
 
 def _largest_error(key: Array, population: Any, numbers: Any, *, size: int) -> Array:
@@ -117,9 +121,9 @@ def mixture_ball() -> Check:
     right = Bound(eps, planned.probability, True, planned.source)
     exponential = kernels.Exponential(real(1.0))
     rough = changed(settings, "exponential", data=lambda _: _along_line(exponential))
-    return check(
-        Tail,
+    return check_of(
+        partial(Tail, _largest_error),
         settings,
-        wrong("a kernel without a second moment", "wrong law", at=rough),
-        corrected=Tail(_largest_error, lambda setting: right),
+        wrong("a kernel without a second moment", "wrong law", settings=rough),
+        corrected=lambda setting: right,
     )

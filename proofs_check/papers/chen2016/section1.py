@@ -16,23 +16,21 @@ from jaxkern.bounds import fourier
 from jaxkern.gram import gram
 from jaxkern.linalg import eigh
 from proofs_check.claim import Check, Identity, Inequality, Setting
-from proofs_check.controls import changed
+from proofs_check.controls import changed, part_of
 from proofs_check.papers import flops
 from proofs_check.papers.chen2016.setup import (
     DELTA,
     Sides,
     all_at_most_one,
     all_distances,
-    check,
     cloud,
     differences_of,
     fewest,
     sized,
     tail,
-    wrong,
 )
 from proofs_check.papers.chen2016.trials import GAUSSIAN, projection_error
-from proofs_check.papers.shared import Grids, as_residual, real
+from proofs_check.papers.shared import Grids, as_residual, check_of, real, wrong
 
 
 def _triangles(data: ndarray, power: int = 1) -> Sides:
@@ -51,8 +49,13 @@ def sec1_metric() -> Check:
         Setting("a small cloud", cloud(10, 0.05)),
         Setting("8 points on a line", np.linspace(0, 1, 8)[:, None] @ np.eye(1, 3)),
     )
-    squared = wrong("the squared distance", "wrong power", power=2)
-    return check(Inequality, settings, squared, printed=_triangles, share=0.95)
+    return check_of(
+        Inequality,
+        settings,
+        wrong("the squared distance", "wrong power", power=2),
+        part_of(0.95, Inequality(_triangles), settings),
+        printed=_triangles,
+    )
 
 
 @jax.jit
@@ -72,8 +75,12 @@ def _embedded_distances(data: ndarray, dropped: int = 0) -> ndarray:
 
 def sec1_embedding() -> Check:
     settings = [Setting(f"{n} points", cloud(n)) for n in (3, 8)]
-    less = wrong("one dimension less", "n for n - 1", dropped=1)
-    return check(Identity, settings, less, printed=_embedded_distances)
+    return check_of(
+        Identity,
+        settings,
+        wrong("one dimension less", "n for n - 1", dropped=1),
+        printed=_embedded_distances,
+    )
 
 
 def sec1_jl() -> Check:
@@ -89,12 +96,13 @@ def sec1_jl() -> Check:
         settings.append(sized(f"eps={eps:g}, m={m}", data, m, eps=eps, num_points=n))
     name = "half of the dimensions"
     half = changed(settings[:1], name, shapes={"part": 2})
-    return check(
-        tail(projection_error),
+    statement = tail(projection_error)
+    return check_of(
+        statement,
         settings,
-        wrong(name, "wrong factor", at=half),
+        wrong(name, "wrong factor", settings=half),
+        part_of(0.77, statement(bound), settings),
         corrected=bound,
-        share=0.77,
     )
 
 
@@ -115,5 +123,9 @@ def _costs(n: int, d: int, t: int, per_frequency: int = 1) -> ndarray:
 
 
 def sec1_cost(grids: Grids) -> Check:
-    twice = wrong("two products a frequency", "wrong cost", per_frequency=2)
-    return check(Identity, grids["printed"], twice, printed=_costs)
+    return check_of(
+        Identity,
+        grids["printed"],
+        wrong("two products a frequency", "wrong cost", per_frequency=2),
+        printed=_costs,
+    )

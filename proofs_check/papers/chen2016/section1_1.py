@@ -17,9 +17,12 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check.claim import (
     Calibrated,
     Check,
+    Control,
+    Form,
     Identity,
     Inequality,
     Setting,
+    Tail,
 )
 from proofs_check.controls import changed, gamma_for_lengthscale
 from proofs_check.papers.chen2016 import cosines
@@ -29,29 +32,34 @@ from proofs_check.papers.chen2016.setup import (
     Inputs,
     PointSet,
     Sides,
+    all_at_most_one,
     ball,
-    check,
     fewest,
     sized,
-    tail,
-    wrong,
 )
 from proofs_check.papers.chen2016.trials import kernel_error, kernel_error_over_ball
-from proofs_check.papers.shared import as_residual, at_most_one, bound_of
+from proofs_check.papers.shared import (
+    as_residual,
+    bound_of,
+    check_of,
+    wrong,
+)
 
 EPS = 0.3
 
 
 def sec1_1(inputs: Inputs) -> Check:
-    mean = shifted_mean
-    gamma = gamma_for_lengthscale
-    return check(
+    return check_of(
         Identity,
         inputs.pairs,
         wrong("no random shift", "wrong law", shifted=False),
-        wrong("gamma for the lengthscale", "swapped constants", drawn=gamma),
-        printed=partial(mean, factor=1 / sqrt(2)),
-        corrected=mean,
+        wrong(
+            "gamma for the lengthscale",
+            "swapped constants",
+            drawn=gamma_for_lengthscale,
+        ),
+        printed=partial(shifted_mean, factor=1 / sqrt(2)),
+        corrected=shifted_mean,
     )
 
 
@@ -70,18 +78,17 @@ def _at_points(points: PointSet, delta: float) -> Setting:
 def sec1_1_points(inputs: Inputs) -> Check:
     # Not the points that shrink, whose kernel values are all 1.
     sets = inputs.point_sets[-2:]
-    settings = [_at_points(X, delta) for X in sets for delta in inputs.deltas]
+    settings = tuple(_at_points(X, delta) for X in sets for delta in inputs.deltas)
     # Not on a table, whose rows may be so close that no number of frequencies is too small.
     last = _at_points(Inputs().point_sets[-1], inputs.deltas[-1])
     name = "a sixteenth of the frequencies"
     few = changed([last], name, shapes={"part": 16})
-    shape = bound_of(_points_shape)
-    return check(
-        tail(kernel_error),
-        settings,
-        wrong(name, "wrong factor", at=few),
-        printed=Calibrated(kernel_error, shape, 1.0, 2.0),
-        corrected=fourier.kernel_values,
+    shape = Calibrated(kernel_error, bound_of(_points_shape), 1.0, 2.0)
+    bounded = Tail(kernel_error, bound_of(fourier.kernel_values))
+    return Check(
+        printed=Form(shape, settings),
+        corrected=Form(bounded, settings),
+        controls=(Control(name, bounded, few, "wrong factor"),),
     )
 
 
@@ -128,28 +135,40 @@ def sec1_1_ball(inputs: Inputs) -> Check:
     wide = (_over_ball(20, 6.0, DELTA, single),)
     trial = kernel_error_over_ball
     shape = Calibrated(trial, bound_of(_ball_shape), 1.0, 17.0)
-    name = "the frequencies of a single pair, in 20 dimensions"
-    return check(
-        tail(trial),
-        corrected,
-        wrong(name, "term left out", of=_of_one_pair, at=wide),
-        printed=shape,
-        printed_at=few,
-        corrected=fourier.ball_additive,
+    of_pair = Tail(trial, bound_of(_of_one_pair))
+    return Check(
+        printed=Form(shape, tuple(few)),
+        corrected=Form(Tail(trial, bound_of(fourier.ball_additive)), tuple(corrected)),
+        controls=(
+            Control(
+                "the frequencies of a single pair, in 20 dimensions",
+                of_pair,
+                wide,
+                "term left out",
+            ),
+        ),
     )
 
 
 def _paired_over_shifted(key: Array, data: Any, *, distance: bool = False) -> Sides:
     paired, shifted = cosines.variances(key, data, distance=distance)
-    return [at_most_one(paired / shifted, "the variance of the map with a tilde")]
+    return all_at_most_one([paired / shifted], "the variance of the map with a tilde")
 
 
 def sec1_1_variance(inputs: Inputs) -> Check:
     # A table may have no close rows.
     close = [s for s in inputs.pairs if s.numbers["K"] > 0.5] or Inputs().pairs[:2]
-    name = "the squared distances of close points"
-    of_distances = wrong(name, "wrong operator", at=close, distance=True)
-    return check(Inequality, inputs.pairs, of_distances, printed=_paired_over_shifted)
+    return check_of(
+        Inequality,
+        inputs.pairs,
+        wrong(
+            "the squared distances of close points",
+            "wrong operator",
+            settings=close,
+            distance=True,
+        ),
+        printed=_paired_over_shifted,
+    )
 
 
 def _closed_variances(
@@ -164,5 +183,9 @@ def _closed_variances(
 
 
 def feature_variances(inputs: Inputs) -> Check:
-    swapped = wrong("the two maps exchanged", "swapped constants", swapped=True)
-    return check(Identity, inputs.pairs, swapped, corrected=_closed_variances)
+    return check_of(
+        Identity,
+        inputs.pairs,
+        wrong("the two maps exchanged", "swapped constants", swapped=True),
+        corrected=_closed_variances,
+    )

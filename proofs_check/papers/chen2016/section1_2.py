@@ -21,16 +21,14 @@ from proofs_check.papers.chen2016.setup import (
     Sides,
     all_at_most_one,
     all_distances,
-    check,
     cloud,
     fewest,
     gram_of,
     pairs_by_difference,
     sized,
-    wrong,
 )
 from proofs_check.papers.chen2016.trials import features_on_host, minimum_error
-from proofs_check.papers.shared import as_residual, bound_of, real
+from proofs_check.papers.shared import as_residual, bound_of, check_of, real, wrong
 
 
 def _relations(
@@ -51,8 +49,12 @@ def _relations(
 
 
 def sec1_2_unit(inputs: Inputs) -> Check:
-    shifted = wrong("shifted features", "wrong operator", shifted=True)
-    return check(Identity, inputs.pairs, shifted, printed=_relations)
+    return check_of(
+        Identity,
+        inputs.pairs,
+        wrong("shifted features", "wrong operator", shifted=True),
+        printed=_relations,
+    )
 
 
 def _gram_errors(key: Array, data: ndarray, share: float = 1.0) -> Sides:
@@ -68,9 +70,12 @@ def _gram_errors(key: Array, data: ndarray, share: float = 1.0) -> Sides:
 
 
 def sec1_2_gram() -> Check:
-    settings = (Setting("12 points", cloud(12)),)
-    halved = wrong("a sum over unordered pairs", "wrong factor", share=0.5)
-    return check(Inequality, settings, halved, printed=_gram_errors)
+    return check_of(
+        Inequality,
+        (Setting("12 points", cloud(12)),),
+        wrong("a sum over unordered pairs", "wrong factor", share=0.5),
+        printed=_gram_errors,
+    )
 
 
 def sec1_2_minimum(inputs: Inputs) -> Check:
@@ -88,9 +93,9 @@ def sec1_2_minimum(inputs: Inputs) -> Check:
         settings.append(sized(name, population, t, eps=0.3, tau=tau))
     # tau has a default in the formula, so that it is named here.
     bound = bound_of(unit_disc, tau="tau")
-    return check(
+    return check_of(
         partial(Tail, minimum_error),
         settings,
-        wrong("one frequency, repeated", "reused key", at=one_draw(settings[:1])),
+        wrong("one frequency, repeated", "reused key", settings=one_draw(settings[:1])),
         corrected=bound,
     )

@@ -18,8 +18,10 @@ from scipy import stats
 from jaxkern.bounds import Bound, fourier
 from proofs_check.claim import (
     Check,
+    Control,
     Exact,
     Expectation,
+    Form,
     Identity,
     Inequality,
     Setting,
@@ -32,27 +34,29 @@ from proofs_check.papers.chen2016.setup import (
     Settings,
     Sides,
     all_at_most_one,
-    check,
     exceeds,
-    exceeds_all,
     exceeds_in_floats,
     pair_setting,
     pair_settings,
     relative_tail,
     squared_distance,
-    wrong,
+    strongest,
+    times,
 )
 from proofs_check.papers.chen2016.trials import inner_product
-from proofs_check.papers.shared import LOG2, Exceeds, Grids
+from proofs_check.papers.shared import LOG2, Exceeds, Grids, check_of, wrong
 
 
 def lem2_1(inputs: Inputs) -> Check:
-    gamma = gamma_for_lengthscale
-    return check(
+    return check_of(
         Identity,
         inputs.pairs,
         wrong("frequencies one per cent longer", "wrong factor", scale=1.01),
-        wrong("gamma for the lengthscale", "swapped constants", drawn=gamma),
+        wrong(
+            "gamma for the lengthscale",
+            "swapped constants",
+            drawn=gamma_for_lengthscale,
+        ),
         wrong("without 1/sqrt(t)", "missing normalisation", normalised=False),
         printed=paired_mean,
     )
@@ -69,8 +73,12 @@ def _slope_of_transform(r: float, power: int = 1) -> ndarray:
 
 
 def lem2_1_proof(grids: Grids) -> Check:
-    squared = wrong("r squared", "wrong power", power=2)
-    return check(Identity, grids["printed"], squared, printed=_slope_of_transform)
+    return check_of(
+        Identity,
+        grids["printed"],
+        wrong("r squared", "wrong power", power=2),
+        printed=_slope_of_transform,
+    )
 
 
 def _cosine_variance(setting: Setting) -> float:
@@ -103,12 +111,14 @@ def cor2_1(inputs: Inputs) -> Check:
     second = pairs[:2][-1:]
     farther = changed(second, "one per cent farther", data=_farther)
     gamma = changed(pairs[:1], "gamma", data=_with_gamma)
-    return check(
-        Expectation,
-        pairs,
-        wrong("points one per cent farther apart", "wrong factor", at=farther),
-        wrong("gamma for the lengthscale", "swapped constants", at=gamma),
-        printed=statement,
+    return Check(
+        printed=Form(statement, tuple(pairs)),
+        controls=(
+            Control(
+                "points one per cent farther apart", statement, farther, "wrong factor"
+            ),
+            Control("gamma for the lengthscale", statement, gamma, "swapped constants"),
+        ),
     )
 
 
@@ -141,7 +151,9 @@ def _signs(*logs: float) -> Settings:
 
 
 PRINTED_VALUE = partial(fourier.kernel_value, as_printed=True)
-BOTH_VALUES = (fourier.kernel_value, partial(fourier.kernel_values, num_points=2))
+BOTH_VALUES = strongest(
+    fourier.kernel_value, partial(fourier.kernel_values, num_points=2)
+)
 """Of two points the bound for n points says the same."""
 
 
@@ -151,12 +163,17 @@ def cor2_2(inputs: Inputs) -> Check:
     settings = pair_settings(fourier.kernel_value, distances, errors, inputs.deltas)
     few = pair_settings(fourier.kernel_value, (3.0,), errors, inputs.deltas)
     near = pair_settings(PRINTED_VALUE, distances, errors, inputs.deltas)
-    return check(
-        exceeds_all(_additive_tail),
+    return check_of(
+        exceeds_in_floats(_additive_tail),
         (*_signs(3.0), *settings),
-        wrong("half of the frequencies", "wrong factor", at=few, times=3),
-        printed=(PRINTED_VALUE,),
-        printed_at=near,
+        wrong(
+            "half of the frequencies",
+            "wrong factor",
+            times(3, BOTH_VALUES),
+            settings=few,
+        ),
+        printed=PRINTED_VALUE,
+        printed_settings=near,
         corrected=BOTH_VALUES,
     )
 
@@ -164,13 +181,17 @@ def cor2_2(inputs: Inputs) -> Check:
 def cor2_2_rare(inputs: Inputs) -> Check:
     rare = [exp(-log) for log in (10, 20)]
     deep = _signs(600.0)
-    name = "a hundredth more frequencies than there are"
-    return check(
-        exceeds_all(_additive_tail),
+    return check_of(
+        exceeds_in_floats(_additive_tail),
         (*_signs(*inputs.logs), *deep),
-        wrong(name, "wrong factor", at=deep, times=1.01),
-        printed=(PRINTED_VALUE,),
-        printed_at=pair_settings(PRINTED_VALUE, (3.0,), (0.1, 0.3), rare),
+        wrong(
+            "a hundredth more frequencies than there are",
+            "wrong factor",
+            times(1.01, BOTH_VALUES),
+            settings=deep,
+        ),
+        printed=PRINTED_VALUE,
+        printed_settings=pair_settings(PRINTED_VALUE, (3.0,), (0.1, 0.3), rare),
         corrected=BOTH_VALUES,
     )
 
@@ -198,17 +219,16 @@ def kernel_values_given(inputs: Inputs) -> Check:
     distances = inputs.distances((0.3, 1.0, 2.5), 0.02, 12.0)
     middle = pair_settings(_within_limits, (1.0,), (0.03, 0.1), deltas)
     nearer = partial(_within_limits, nearest=0.5, farthest=0.5)
-    return check(
+    return check_of(
         exceeds_in_floats(_value_tail),
         pair_settings(_within_limits, distances, (0.03, 0.1), deltas),
         wrong(
             "half of the frequencies",
             "wrong factor",
-            of=_within_limits,
-            at=middle,
-            times=2,
+            times(2, _within_limits),
+            settings=middle,
         ),
-        wrong("taken for half as far", "wrong factor", of=nearer, at=middle),
+        wrong("taken for half as far", "wrong factor", nearer, settings=middle),
         corrected=partial(_within_limits, nearest=0.9, farthest=1.1),
     )
 
@@ -229,15 +249,20 @@ def lem2_2(inputs: Inputs) -> Check:
         name = f"{s.name} over 24"
         t = int(s.numbers["num_frequencies"]) // 24
         fewer.append(pair_setting(name, 1.0, s.numbers["eps"], t))
-    of_inverse = Exact(Exceeds(_inverse_tail, printed))
     near = pair_settings(printed, distances, (0.09,), inputs.deltas)
-    return check(
-        exceeds(relative_tail),
-        pair_settings(bound, distances, (0.1, 0.3), inputs.deltas),
-        wrong("one of 24 frequencies", "wrong factor", at=fewer, times=24),
-        printed=of_inverse,
-        printed_at=near,
-        corrected=bound,
+    settings = pair_settings(bound, distances, (0.1, 0.3), inputs.deltas)
+    statement = exceeds(relative_tail)
+    return Check(
+        printed=Form(Exact(Exceeds(_inverse_tail, printed)), tuple(near)),
+        corrected=Form(statement(bound), tuple(settings)),
+        controls=(
+            Control(
+                "one of 24 frequencies",
+                statement(times(24, bound)),
+                tuple(fewer),
+                "wrong factor",
+            ),
+        ),
     )
 
 
@@ -251,6 +276,9 @@ def _errors_of_inverse(eps: float, nearest: float = 1.0) -> Sides:
 
 
 def lem2_2_proof(grids: Grids) -> Check:
-    name = "distances from a third of sigma on"
-    nearer = wrong(name, "hypothesis broken", nearest=1 / 3)
-    return check(Inequality, grids["printed"], nearer, printed=_errors_of_inverse)
+    return check_of(
+        Inequality,
+        grids["printed"],
+        wrong("distances from a third of sigma on", "hypothesis broken", nearest=1 / 3),
+        printed=_errors_of_inverse,
+    )

@@ -21,11 +21,14 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check.claim import (
     Calibrated,
     Check,
+    Control,
     Exact,
+    Form,
     Identity,
     Inequality,
     Rate,
     Setting,
+    Tail,
 )
 from proofs_check.controls import changed, in_half
 from proofs_check.papers import shared
@@ -39,14 +42,12 @@ from proofs_check.papers.chen2016.setup import (
     above,
     all_at_most_one,
     below,
-    check,
     distances_of,
     exceeds,
     mean_tail,
     sized,
-    tail,
+    times,
     tiny,
-    wrong,
 )
 from proofs_check.papers.chen2016.trials import (
     GAUSSIAN,
@@ -60,8 +61,11 @@ from proofs_check.papers.shared import (
     always,
     as_residual,
     bound_of,
+    check_of,
+    lines,
     real,
     rng_of,
+    wrong,
 )
 
 
@@ -70,16 +74,13 @@ def _expanded(*, printed: bool = False, share: float = 0.25) -> Sides:
     squared = 2 - 2 * np.exp(r**2 / 2) if printed else distances_of(r) ** 2
     source = "chen2016, before (2)"
     ratios = squared / r**2
-    lower = [
-        (1 - share * x**2, always(ratio, source))
-        for x, ratio in zip(r, ratios, strict=True)
-    ]
+    lower = lines(zip(1 - share * r**2, ratios, strict=True), source)
     return lower + all_at_most_one(ratios, source)
 
 
 def sec3_taylor() -> Check:
     # The usual tolerance, 10^4, is 1.2e-3 in float32, and 0.24 is off by 6e-4.
-    return check(
+    return check_of(
         partial(Inequality, tolerance=1e3),
         (Setting("lengths from .05 to 1"),),
         wrong(".24 for the fourth-order term", "wrong factor", share=0.24),
@@ -115,12 +116,16 @@ def eq2() -> Check:
     r = np.concatenate([np.geomspace(1e-4, 1, 200), np.linspace(0.5, 1, 200)])
     # Below about .02 the kernel value would be rounded to 1, and the distance to 0.
     larger = (Setting("distances from .05 to 1", np.geomspace(0.05, 1, 200)),)
-    half = _in_half_precision
-    return check(
+    return check_of(
         Inequality,
         (Setting("distances from 1e-4 to 1", r),),
         wrong("the constant .89", "wrong factor", lower=_constant),
-        wrong("K in float16", "low precision", at=larger, distances=half),
+        wrong(
+            "K in float16",
+            "low precision",
+            settings=larger,
+            distances=_in_half_precision,
+        ),
         printed=partial(_between, lower=partial(LOWER, as_printed=True)),
         corrected=_between,
     )
@@ -140,9 +145,12 @@ def _near_square(share: float = 1.0) -> Sides:
 
 
 def eq3() -> Check:
-    settings = (Setting("eps from .001 to .99, distances up to 2 sqrt(eps)"),)
-    smaller = wrong("nine tenths of the error", "wrong factor", share=0.9)
-    return check(Inequality, settings, smaller, printed=_near_square)
+    return check_of(
+        Inequality,
+        (Setting("eps from .001 to .99, distances up to 2 sqrt(eps)"),),
+        wrong("nine tenths of the error", "wrong factor", share=0.9),
+        printed=_near_square,
+    )
 
 
 def _expansion(
@@ -165,7 +173,7 @@ def sec3_expansions() -> Check:
     for r in (0.5, 1.0):
         pair = np.array([[0.3, 0.1], [0.3 + 0.6 * r, 0.1 - 0.8 * r]])
         settings.append(Setting(f"r={r:g}", real(pair)))
-    return check(
+    return check_of(
         Identity,
         settings,
         wrong("a factor 2", "wrong factor", factor=2.0),
@@ -217,7 +225,7 @@ def taylor_sides(
 
 
 def eq4(grids: Grids) -> Check:
-    return check(
+    return check_of(
         Inequality,
         grids["both"],
         wrong("half of the fourth-order term", "wrong factor", fourth=0.5),
@@ -245,12 +253,12 @@ def lem3_1(grids: Grids) -> Check:
     other = changed(settings, "1 for the limit", shapes={"limit": 0})
     to_one = rate(exponent=2.0, moment=_ratio_variance)
     slower = rate(exponent=1.75, moment=_limit_moment)
-    return check(
-        Rate,
-        settings,
-        wrong("the limit 1", "wrong operator", of=to_one, at=other),
-        wrong("the power 1.75", "wrong power", of=slower),
-        printed=rate(exponent=2.0, moment=_limit_moment),
+    return Check(
+        printed=Form(rate(exponent=2.0, moment=_limit_moment), settings),
+        controls=(
+            Control("the limit 1", to_one, other, "wrong operator"),
+            Control("the power 1.75", slower, settings, "wrong power"),
+        ),
     )
 
 
@@ -271,9 +279,12 @@ def _sums_of_squares(key: Array, dropped: int = 0) -> ndarray:
 
 
 def sec3_chi_square() -> Check:
-    fewer = wrong("t - 1 degrees of freedom", "n for n - 1", dropped=1)
-    settings = (Setting("t=20, d=5"),)
-    return check(Identity, settings, fewer, printed=_sums_of_squares)
+    return check_of(
+        Identity,
+        (Setting("t=20, d=5"),),
+        wrong("t - 1 degrees of freedom", "n for n - 1", dropped=1),
+        printed=_sums_of_squares,
+    )
 
 
 SQUARES = fourier.chi_square_mean
@@ -284,25 +295,31 @@ ERRORS = (0.1, 0.5, 0.9)
 def lem3_2(inputs: Inputs) -> Check:
     logs = [-log(delta) for delta in inputs.deltas]
     few = tiny(SQUARES, ERRORS, logs[:1])
-    return check(
+    return check_of(
         exceeds(mean_tail),
         tiny(SQUARES, ERRORS, logs),
-        wrong("half of the frequencies", "wrong factor", at=few, times=2),
+        wrong(
+            "half of the frequencies", "wrong factor", times(2, SQUARES), settings=few
+        ),
         printed=PRINTED_SQUARES,
-        printed_at=tiny(PRINTED_SQUARES, ERRORS, logs),
+        printed_settings=tiny(PRINTED_SQUARES, ERRORS, logs),
         corrected=SQUARES,
     )
 
 
 def lem3_2_rare(inputs: Inputs) -> Check:
     deep = tiny(SQUARES, ERRORS, [600.0])
-    name = "a hundredth more frequencies than there are"
-    return check(
+    return check_of(
         exceeds(mean_tail),
         (*tiny(SQUARES, ERRORS, inputs.logs), *deep),
-        wrong(name, "wrong factor", at=deep, times=1.01),
+        wrong(
+            "a hundredth more frequencies than there are",
+            "wrong factor",
+            times(1.01, SQUARES),
+            settings=deep,
+        ),
         printed=PRINTED_SQUARES,
-        printed_at=tiny(PRINTED_SQUARES, ERRORS, inputs.logs),
+        printed_settings=tiny(PRINTED_SQUARES, ERRORS, inputs.logs),
         corrected=SQUARES,
     )
 
@@ -316,8 +333,12 @@ def _two_roots(t: float, x: float, root: float = 2.0) -> Logs:
 
 
 def lem3_2_proof(grids: Grids) -> Check:
-    smaller = wrong("sqrt(2) for 2", "wrong factor", root=sqrt(2) * 0.9)
-    return check(Exact, grids["printed"], smaller, printed=_two_roots)
+    return check_of(
+        Exact,
+        grids["printed"],
+        wrong("sqrt(2) for 2", "wrong factor", root=sqrt(2) * 0.9),
+        printed=_two_roots,
+    )
 
 
 def _segment_shape(*, tau: float, num_frequencies: float, distance: float) -> Bound:
@@ -339,12 +360,11 @@ def lem3_3() -> Check:
     name = "a sixteenth of the frequencies"
     few = changed(settings[1:], name, shapes={"rows": t // 16})
     shape = Calibrated(largest_along, bound_of(_segment_shape), 2.0, sqrt(12))
-    return check(
-        tail(largest_along),
-        settings,
-        wrong(name, "wrong factor", at=few),
-        printed=shape,
-        corrected=fourier.segment,
+    bounded = Tail(largest_along, bound_of(fourier.segment))
+    return Check(
+        printed=Form(shape, tuple(settings)),
+        corrected=Form(bounded, tuple(settings)),
+        controls=(Control(name, bounded, few, "wrong factor"),),
     )
 
 
@@ -372,11 +392,12 @@ def lem3_3_proof() -> Check:
         t = ceil(8 / eps**2 * log(2 / delta))
         name = f"eps={eps:g}, delta={delta:g}, t={t}"
         settings.append(Setting(name, numbers={"t": float(t), "delta": delta}))
-    name = "no union over the frequencies"
-    return check(
+    return check_of(
         Exact,
         settings,
-        wrong(name, "term left out", of=_truncated_without_union),
+        wrong(
+            "no union over the frequencies", "term left out", _truncated_without_union
+        ),
         printed=_truncated_as_printed,
         corrected=_largest_frequency,
     )
@@ -395,7 +416,7 @@ def _fourth_order(delta: float, as_printed: bool = False, power: float = 0.5) ->
 
 
 def lem3_3_display(grids: Grids) -> Check:
-    return check(
+    return check_of(
         Inequality,
         grids["both"],
         wrong("|w| <= ln(1 / delta)", "wrong power", power=1.0),

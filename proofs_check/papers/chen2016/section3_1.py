@@ -20,6 +20,7 @@ from proofs_check.claim import (
     Inequality,
     Setting,
 )
+from proofs_check.controls import part_of
 from proofs_check.papers.chen2016.cosines import versine
 from proofs_check.papers.chen2016.setup import (
     Inputs,
@@ -28,20 +29,19 @@ from proofs_check.papers.chen2016.setup import (
     Sides,
     all_at_most_one,
     all_distances,
-    check,
     differences_of,
     gram_of,
     limit_tail,
     sized,
     tail,
-    wrong,
+    times,
 )
 from proofs_check.papers.chen2016.trials import (
     accuracy,
     features_on_host,
     frequencies_on_host,
 )
-from proofs_check.papers.shared import Grids, as_residual, real
+from proofs_check.papers.shared import Grids, as_residual, check_of, real, wrong
 
 
 def _norm_of_copy(
@@ -60,7 +60,7 @@ def _norm_of_copy(
 
 
 def sec3_1_norms(grids: Grids) -> Check:
-    return check(
+    return check_of(
         Identity,
         grids["both"],
         wrong("without 1 / t", "missing normalisation", count=1),
@@ -94,7 +94,7 @@ def _linear_maps(
 
 
 def lem3_4(grids: Grids) -> Check:
-    return check(
+    return check_of(
         Inequality,
         grids["corrected"],
         wrong("other frequencies in the linear map", "wrong operator", other=True),
@@ -135,8 +135,12 @@ def thm3_1(inputs: Inputs) -> Check:
     )
     more = _for_half_a_chance(0.66, full=inputs.full)
     settings = (*_for_half_a_chance(0.6, full=inputs.full), line)
-    larger = wrong("the same for t <= .66 ln n / eps^2", "wrong factor", at=more)
-    return check(Exact, settings, larger, corrected=_succeeds)
+    return check_of(
+        Exact,
+        settings,
+        wrong("the same for t <= .66 ln n / eps^2", "wrong factor", settings=more),
+        corrected=_succeeds,
+    )
 
 
 def _simplex_fails(*, eps: float, num_frequencies: float, num_points: float) -> Bound:
@@ -164,12 +168,16 @@ def simplex_success() -> Check:
     settings = (_simplex(16, 0.2, 60), _simplex(50, 0.3, 45))
     # There the bound is closer to the truth.
     close = (_simplex(16, 0.2, 100), _simplex(50, 0.3, 65))
-    name = "two thirds of the frequencies"
-    return check(
+    return check_of(
         tail(accuracy),
         settings,
-        wrong(name, "wrong factor", at=close, times=2 / 3),
-        wrong("the union bound for it", "term left out", of=_union_fails, at=close),
+        wrong(
+            "two thirds of the frequencies",
+            "wrong factor",
+            times(2 / 3, _simplex_fails),
+            settings=close,
+        ),
+        wrong("the union bound for it", "term left out", _union_fails, settings=close),
         corrected=_simplex_fails,
     )
 
@@ -206,5 +214,10 @@ def sec3_1_remark() -> Check:
         name = f"orthonormal points, eps'={slack:g}"
         settings.append(Setting(name, np.eye(6), numbers))
         settings.append(Setting(f"a cloud, eps'={slack:g}", cloud, numbers))
-    flat = wrong("without sqrt(1 - eps')", "term left out", curvature=False)
-    return check(Inequality, settings, flat, corrected=_small_copies, share=0.95)
+    return check_of(
+        Inequality,
+        settings,
+        wrong("without sqrt(1 - eps')", "term left out", curvature=False),
+        part_of(0.95, Inequality(_small_copies), settings),
+        corrected=_small_copies,
+    )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy import ndarray
 
 from jaxkern.bounds import Bound, fourier
+from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,
     Check,
@@ -31,21 +32,19 @@ from proofs_check.papers.chen2016.setup import (
     Logs,
     PointSet,
     Sides,
-    Wrong,
     below,
-    check,
     distances_of,
     exceeds,
-    exceeds_all,
+    exceeds_in_floats,
     fewest,
     limit_tail,
     mean_tail,
     pair_settings,
     relative_tail,
     sized,
-    tail,
+    strongest,
+    times,
     tiny,
-    wrong,
 )
 from proofs_check.papers.chen2016.trials import largest_error, largest_error_of_part
 from proofs_check.papers.populations import Population
@@ -56,8 +55,10 @@ from proofs_check.papers.shared import (
     always,
     as_residual,
     bound_of,
+    check_of,
     lines,
     part_of,
+    wrong,
 )
 
 
@@ -81,16 +82,15 @@ def _variance_only(*, s: float, distance: float) -> Bound:
 
 
 def lem4_1(grids: Grids) -> Check:
-    less = part_of(0.99, fourier.log_mgf)
-    return check(
+    return check_of(
         Inequality,
         grids["both"],
         wrong(
             "the variance of chi-square alone", "term left out", bound=_variance_only
         ),
-        wrong("a hundredth less", "wrong factor", bound=less),
+        wrong("a hundredth less", "wrong factor", bound=part_of(0.99, fourier.log_mgf)),
         printed=_generating_as_printed,
-        printed_at=grids["both"][:3],
+        printed_settings=grids["both"][:3],
         corrected=_generating,
     )
 
@@ -109,13 +109,14 @@ def _elementary(low: float = 0.0, order: int = 2) -> Sides:
 
 
 def lem4_1_taylor() -> Check:
-    return check(
+    settings = (Setting("grids of numbers"),)
+    return check_of(
         Inequality,
-        (Setting("grids of numbers"),),
+        settings,
         wrong("without x^2 / 2", "term left out", order=1),
+        controls.part_of(0.99, Inequality(_elementary), settings),
         printed=partial(_elementary, low=-5.0),
         corrected=_elementary,
-        share=0.99,
     )
 
 
@@ -134,12 +135,11 @@ def _with_quartic(
 
 
 def lem4_1_proof(grids: Grids) -> Check:
-    near = grids["near"]
     half = partial(_with_quartic, factor=0.25, shares=(0.4,))
-    return check(
+    return check_of(
         Inequality,
         grids["both"],
-        wrong("half of the logarithm", "wrong factor", of=half, at=near),
+        wrong("half of the logarithm", "wrong factor", half, settings=grids["near"]),
         printed=partial(_with_quartic, sign=1),
         corrected=_with_quartic,
     )
@@ -172,13 +172,12 @@ def eq5() -> Check:
             # As many as make it e^-600. At eps = p / q both exponents are equal, and that of chi-square nearly.
             t = ceil(600 / min(eps**2 / (2 * p), eps / (2 * q)))
             two_sided.append(_at_constants(t, eps, p, q))
-    less = _smaller_constants
-    return check(
+    return check_of(
         exceeds(mean_tail),
         two_sided,
-        wrong("a hundredth less of p and of q", "wrong factor", of=less),
+        wrong("a hundredth less of p and of q", "wrong factor", _smaller_constants),
         printed=OF_UNIT_MEAN,
-        printed_at=one_sided,
+        printed_settings=one_sided,
         corrected=OF_UNIT_MEAN,
     )
 
@@ -193,19 +192,22 @@ def lem4_2(inputs: Inputs) -> Check:
     near = inputs.distances(r, 1e-6, 1.0)
     distances = inputs.distances(r, 1e-6, 12.0)
     nearest = pair_settings(NEAR, r[:2], errors, inputs.deltas)
-    return check(
+    return check_of(
         exceeds(relative_tail),
         pair_settings(NEAR, distances, errors, inputs.deltas),
-        wrong("half of the frequencies", "wrong factor", at=nearest, times=2),
+        wrong(
+            "half of the frequencies", "wrong factor", times(2, NEAR), settings=nearest
+        ),
         printed=PRINTED_NEAR,
-        printed_at=pair_settings(PRINTED_NEAR, near, errors, inputs.deltas),
+        printed_settings=pair_settings(PRINTED_NEAR, near, errors, inputs.deltas),
         corrected=NEAR,
     )
 
 
 PRINTED_LIMIT = partial(PRINTED_NEAR, distance=1e-4)
-LIMITS = (
-    partial(NEAR, distance=1e-4),
+NEAR_LIMIT = partial(NEAR, distance=1e-4)
+LIMITS = strongest(
+    NEAR_LIMIT,
     partial(fourier.relative_distances, num_points=2),
     partial(fourier.relative_distances_closed_form, num_points=2),
 )
@@ -214,14 +216,18 @@ LIMITS = (
 
 def lem4_2_rare(inputs: Inputs) -> Check:
     errors = (0.001, 0.1, 0.5)
-    deep = tiny(LIMITS[0], errors, (600.0,))
-    name = "a hundredth more frequencies than there are"
-    return check(
-        exceeds_all(limit_tail),
-        (*tiny(LIMITS[0], errors, inputs.logs), *deep),
-        wrong(name, "wrong factor", at=deep, times=1.01),
-        printed=(PRINTED_LIMIT,),
-        printed_at=tiny(PRINTED_LIMIT, errors, inputs.logs),
+    deep = tiny(NEAR_LIMIT, errors, (600.0,))
+    return check_of(
+        exceeds_in_floats(limit_tail),
+        (*tiny(NEAR_LIMIT, errors, inputs.logs), *deep),
+        wrong(
+            "a hundredth more frequencies than there are",
+            "wrong factor",
+            times(1.01, LIMITS),
+            settings=deep,
+        ),
+        printed=PRINTED_LIMIT,
+        printed_settings=tiny(PRINTED_LIMIT, errors, inputs.logs),
         corrected=LIMITS,
     )
 
@@ -234,7 +240,7 @@ def _mean_by_nodes(r: float, factor: float = 0.5) -> ndarray:
 
 
 def lem4_2_mean(grids: Grids) -> Check:
-    return check(
+    return check_of(
         Identity,
         grids["both"],
         wrong("a quarter", "wrong factor", factor=0.25),
@@ -258,11 +264,17 @@ def lem4_2_proof(grids: Grids) -> Check:
     settings = grids["both"]
     squares = Exact(partial(_by_two_exponents, quarter=inf))
     corrected = Exact(Exceeds(mean_tail, fourier.chi_square_mean))
-    name = "the exponent of the lower tail for both"
     return Check(
         printed=Form(Exact(_by_two_exponents), settings),
         corrected=Form(corrected, settings),
-        controls=(Control(name, squares, settings, "wrong power"),),
+        controls=(
+            Control(
+                "the exponent of the lower tail for both",
+                squares,
+                settings,
+                "wrong power",
+            ),
+        ),
     )
 
 
@@ -287,7 +299,7 @@ def all_pairs_settings(
 
 def fewer_frequencies(
     bound: Callable[[Setting], Bound], setting: Setting, data: Population | None
-) -> Wrong:
+) -> Control:
     """Return the control of a bound for all pairs; the distances of a table may be too large for a half to show."""
     name = "half of the frequencies"
     part = 2
@@ -296,7 +308,7 @@ def fewer_frequencies(
         part = setting.shapes["rows"]
     fewer = changed((setting,), name, shapes={"part": part})
     statement = Tail(largest_error_of_part, bound)
-    return wrong(name, "wrong factor", of=statement, at=fewer)
+    return Control(name, statement, fewer, "wrong factor")
 
 
 def _all_pairs_shape(*, num_points: float, num_frequencies: float) -> Bound:
@@ -309,11 +321,13 @@ def thm4_1(inputs: Inputs) -> Check:
     bound = fourier.relative_distances
     settings = all_pairs_settings(bound, inputs.point_sets, inputs.deltas, 0.25)
     root = sqrt(6)
-    return check(
-        tail(largest_error),
-        settings,
-        fewer_frequencies(bound_of(bound), settings[0], inputs.data),
-        printed=Calibrated(largest_error, bound_of(_all_pairs_shape), root, root),
-        corrected=bound,
-        share=0.78,
+    shape = Calibrated(largest_error, bound_of(_all_pairs_shape), root, root)
+    bounded = Tail(largest_error, bound_of(bound))
+    return Check(
+        printed=Form(shape, settings),
+        corrected=Form(bounded, settings),
+        controls=(
+            fewer_frequencies(bounded.bound, settings[0], inputs.data),
+            controls.part_of(0.78, bounded, settings),
+        ),
     )

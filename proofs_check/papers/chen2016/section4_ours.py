@@ -52,27 +52,28 @@ from proofs_check.papers.chen2016.setup import (
     Settings,
     Sides,
     all_at_most_one,
-    check,
     exceeds,
-    exceeds_all,
     exceeds_in_floats,
     limit_tail,
     pair_setting,
     pair_settings,
     point_set,
     relative_tail,
+    strongest,
     tail,
+    times,
     tiny,
-    wrong,
 )
 from proofs_check.papers.chen2016.trials import largest_error, squared_ratio
 from proofs_check.papers.shared import (
     COPIES,
     Grids,
+    Wrong,
     as_residual,
-    at_most_one,
     bound_of,
+    check_of,
     real,
+    wrong,
 )
 
 LEVELS = (0.05, 0.3, 0.8, 1.0, 1.5, 2.5, 5.0, 9.0)
@@ -95,16 +96,20 @@ def _at_distance(r: float) -> Setting:
 def convex_order(inputs: Inputs) -> Check:
     distances = inputs.distances((0.05, 0.3, 1.0, 2.0, 3.5, 8.0), 0.02, 12.0)
     small = [_at_distance(r) for r in (0.05, 0.3)]
-    name = "chi-square of two frequencies, halved"
-    return check(
+    return check_of(
         Inequality,
         [_at_distance(r) for r in distances],
-        wrong(name, "wrong law", at=small, degrees=2),
+        wrong(
+            "chi-square of two frequencies, halved",
+            "wrong law",
+            settings=small,
+            degrees=2,
+        ),
         corrected=_below_chi_square,
     )
 
 
-_sharp_pair = partial(fourier.relative_distances_sharp, num_points=2)
+SHARP_PAIR = partial(fourier.relative_distances_sharp, num_points=2)
 
 
 def _beyond(tail: Any, half: float, level: float, far: float) -> float:
@@ -125,13 +130,17 @@ def _extremal(eps: float, num_frequencies: float, exact: bool = False) -> Sides:
     if exact:
         right = exp(limit_tail(eps, num_frequencies))
     else:
-        right = 1 - _sharp_pair(eps=eps, num_frequencies=num_frequencies).probability
-    return [at_most_one((above + below) / right, "jaxkern, Theorem B of chen2016")]
+        right = 1 - SHARP_PAIR(eps=eps, num_frequencies=num_frequencies).probability
+    return all_at_most_one([(above + below) / right], "jaxkern, Theorem B of chen2016")
 
 
 def convex_order_extremal(grids: Grids) -> Check:
-    exact = wrong("the tails of chi-square for them", "wrong factor", exact=True)
-    return check(Inequality, grids["corrected"], exact, corrected=_extremal)
+    return check_of(
+        Inequality,
+        grids["corrected"],
+        wrong("the tails of chi-square for them", "wrong factor", exact=True),
+        corrected=_extremal,
+    )
 
 
 FREQUENCIES_OF_PAIR = 16
@@ -160,7 +169,7 @@ def fourier_pair_law() -> Check:
     for d in (1, 5):
         ray = np.arange(1.0, d + 1)
         settings.append(Setting(f"r=2, t=16, d={d}", ray / norm(ray)))
-    return check(
+    return check_of(
         Identity,
         settings,
         wrong("the law of a vanishing distance", "wrong law", linear=True),
@@ -170,19 +179,19 @@ def fourier_pair_law() -> Check:
 
 
 def _third(*, eps: float, num_frequencies: float) -> Bound:
-    b = _sharp_pair(eps=eps, num_frequencies=num_frequencies)
+    b = SHARP_PAIR(eps=eps, num_frequencies=num_frequencies)
     return Bound(b.value, 1 - (1 - b.probability) / 3, b.valid, b.source)
 
 
 def relative_distances_pair(inputs: Inputs) -> Check:
     deltas = (1e-2, 1e-3, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
     distances = inputs.distances((1e-3, 0.5, 1.0, 3.0), 1e-6, 12.0)
-    near = pair_settings(_sharp_pair, (1e-3,), (0.1, 0.3), deltas)
-    return check(
+    near = pair_settings(SHARP_PAIR, (1e-3,), (0.1, 0.3), deltas)
+    return check_of(
         exceeds(relative_tail),
-        pair_settings(_sharp_pair, distances, (0.1, 0.3), deltas),
-        wrong("a third of the probability", "wrong factor", of=_third, at=near),
-        corrected=_sharp_pair,
+        pair_settings(SHARP_PAIR, distances, (0.1, 0.3), deltas),
+        wrong("a third of the probability", "wrong factor", _third, settings=near),
+        corrected=SHARP_PAIR,
     )
 
 
@@ -192,17 +201,18 @@ def relative_distances(inputs: Inputs) -> Check:
     settings: list[Setting] = []
     for eps in (0.2, 0.4) if inputs.full else (0.2,):
         settings += all_pairs_settings(bound, inputs.point_sets, (0.5,), eps)
-    return check(
-        tail(largest_error),
+    statement = tail(largest_error)
+    return check_of(
+        statement,
         settings,
         fewer_frequencies(bound_of(bound), settings[0], inputs.data),
+        part_of(0.77, statement(bound), settings),
         corrected=bound,
-        share=0.77,
     )
 
 
-VANISHING = (
-    _sharp_pair,
+VANISHING = strongest(
+    SHARP_PAIR,
     partial(
         fourier.relative_distances_given,
         squared_distances=np.zeros(1),
@@ -216,11 +226,15 @@ def relative_distances_rare(inputs: Inputs) -> Check:
     # For the sizes alone.
     chernoff = partial(fourier.relative_distances, num_points=2)
     settings = tiny(chernoff, (0.01, 0.1, 0.5), (*inputs.logs, 600.0))
-    name = "a hundredth more frequencies than there are"
-    return check(
-        exceeds_all(limit_tail),
+    return check_of(
+        exceeds_in_floats(limit_tail),
         settings,
-        wrong(name, "wrong factor", at=settings[-1:], times=1.01),
+        wrong(
+            "a hundredth more frequencies than there are",
+            "wrong factor",
+            times(1.01, VANISHING),
+            settings=settings[-1:],
+        ),
         corrected=VANISHING,
     )
 
@@ -250,12 +264,13 @@ def far_convex_order(inputs: Inputs) -> Check:
     middle = tuple(_and_farther(r) for r in (0.3, 1.0))
     holds = Inequality(_farther_over_nearer)
     unscaled = Inequality(partial(_farther_over_nearer, scaled=False))
-    name = "not divided by the mean"
     return Check(
         corrected=Form(holds, tuple(_and_farther(r) for r in distances)),
         controls=(
             part_of(0.99, holds, middle),
-            Control(name, unscaled, middle, "missing normalisation"),
+            Control(
+                "not divided by the mean", unscaled, middle, "missing normalisation"
+            ),
         ),
     )
 
@@ -295,11 +310,16 @@ def relative_distances_given_pair(inputs: Inputs) -> Check:
     deltas = (1e-2, 1e-3, 1e-4, 1e-6) if inputs.full else (1e-2, 1e-4)
     distances = inputs.distances((0.5, 1.0, 3.0), 1e-6, 12.0)
     middle = _planned_pairs([1.0], (1e-4,))
-    return check(
+    return check_of(
         exceeds_in_floats(relative_tail),
         _planned_pairs(distances, deltas),
-        wrong("half of the frequencies", "wrong factor", at=middle, times=2),
-        wrong("taken as twice as far", "wrong factor", at=middle, stretched=2.0),
+        wrong(
+            "half of the frequencies",
+            "wrong factor",
+            times(2, _of_distance),
+            settings=middle,
+        ),
+        wrong("taken as twice as far", "wrong factor", settings=middle, stretched=2.0),
         corrected=_of_distance,
     )
 
@@ -358,15 +378,17 @@ def relative_distances_given(inputs: Inputs) -> Check:
             settings.append(at_points(points, eps, delta, t))
     first = settings[:1]
     second = settings[1:2]
-    sabotaged = [
-        wrong("half of the frequencies", "wrong factor", at=second, share=2.0),
-        wrong("taken as four times as far", "wrong factor", at=first, stretched=4.0),
+    sabotaged: list[Wrong | Control] = [
+        wrong("half of the frequencies", "wrong factor", settings=second, share=2.0),
+        wrong(
+            "taken as four times as far", "wrong factor", settings=first, stretched=4.0
+        ),
     ]
     if inputs.data is not None:
         # The pairs of a table may all be alike, and so far apart that farther is no different.
         sabotaged = [fewer_frequencies(_of_histogram, settings[0], inputs.data)]
     statement = partial(Tail, largest_error)
-    return check(statement, settings, *sabotaged, corrected=_of_histogram)
+    return check_of(statement, settings, *sabotaged, corrected=_of_histogram)
 
 
 def _rare_at_distance(formula: Formula) -> Rare:
@@ -390,10 +412,12 @@ def relative_distances_given_rare(inputs: Inputs) -> Check:
         settings.append(event)
     near = settings[:1]
     name = "a tenth more frequencies than there are"
-    return check(
+    return check_of(
         _rare_at_distance,
         settings,
-        wrong(name, "wrong factor", at=near, times=1.1),
-        wrong("taken as a quarter farther", "wrong factor", at=near, stretched=1.25),
+        wrong(name, "wrong factor", times(1.1, _of_distance), settings=near),
+        wrong(
+            "taken as a quarter farther", "wrong factor", settings=near, stretched=1.25
+        ),
         corrected=_of_distance,
     )

@@ -22,13 +22,15 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check.claim import (
     Calibrated,
     Check,
+    Control,
     Exact,
+    Form,
     Identity,
     Inequality,
     Setting,
     Tail,
 )
-from proofs_check.controls import changed, one_draw
+from proofs_check.controls import changed, one_draw, part_of
 from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import cosines, setup
 from proofs_check.papers.chen2016.cosines import versine
@@ -39,13 +41,10 @@ from proofs_check.papers.chen2016.setup import (
     Sides,
     all_at_most_one,
     ball,
-    check,
     fewest,
     half_circle,
     sized,
     squared_distance,
-    tail,
-    wrong,
 )
 from proofs_check.papers.chen2016.trials import (
     GAUSSIAN,
@@ -58,8 +57,10 @@ from proofs_check.papers.shared import (
     always,
     as_residual,
     bound_of,
+    check_of,
     real,
     rng_of,
+    wrong,
 )
 
 EPS = 0.3
@@ -115,14 +116,14 @@ def gradient_sides(key: Array, t: int, dim: int, *, bound: Any = _lemma) -> Side
 
 
 def lem5_1(grids: Grids) -> Check:
-    first_power = _without_the_square
-    return check(
+    settings = grids["both"]
+    return check_of(
         Inequality,
-        grids["both"],
-        wrong("|w| for its square", "wrong power", bound=first_power),
+        settings,
+        wrong("|w| for its square", "wrong power", bound=_without_the_square),
+        part_of(0.95, Inequality(gradient_sides), settings),
         printed=partial(gradient_sides, bound=partial(_lemma, as_printed=True)),
         corrected=gradient_sides,
-        share=0.95,
     )
 
 
@@ -142,7 +143,7 @@ def lem5_1_proof() -> Check:
     rng = default_rng(3)
     two = np.array([[1.0, -1.0]]), np.array([0.4, 0.1])
     five = rng.standard_normal((5, 3)), rng.standard_normal(3)
-    return check(
+    return check_of(
         Identity,
         (Setting("w = (1, -1), t=1", two), Setting("random, t=5, d=3", five)),
         wrong("half of it", "wrong factor", factor=0.5),
@@ -168,17 +169,19 @@ def cor5_1(inputs: Inputs) -> Check:
             name = f"t={t}, d={d}, delta={delta:g}"
             pairs.append(Setting(name, None, numbers, {"rows": t, "dim": d}))
     several = len(inputs.deltas)
-    settings = pairs[2 * several :]
+    settings = tuple(pairs[2 * several :])
     most = 2 * (2 + sqrt(2)) ** 2
     shape = Calibrated(lipschitz, bound_of(_lipschitz_shape), 4.0, most)
-    return check(
-        tail(lipschitz),
-        settings,
-        wrong("no dimension", "term left out", at=settings[several:], dim=0.0),
-        printed=shape,
-        printed_at=pairs[: 2 * several],
-        corrected=fourier.lipschitz_squared,
-        share=0.69,
+    bound = fourier.lipschitz_squared
+    bounded = Tail(lipschitz, bound_of(bound))
+    no_dimension = Tail(lipschitz, bound_of(bound, dim=0.0))
+    return Check(
+        printed=Form(shape, tuple(pairs[: 2 * several])),
+        corrected=Form(bounded, settings),
+        controls=(
+            Control("no dimension", no_dimension, settings[several:], "term left out"),
+            part_of(0.69, bounded, settings),
+        ),
     )
 
 
@@ -208,12 +211,12 @@ def cor5_1_proof() -> Check:
     dims = (1.0, 4.0, 10.0, 100.0)
     single = [_of_net(d, 1.0, ceil(exp(max(d, 4.0)))) for d in dims]
     settings = [_of_net(d, t, 100.0) for d in (1.0, 10.0, 1000.0) for t in (1.0, 100.0)]
-    return check(
+    return check_of(
         Exact,
         settings,
         wrong("no dimension", "term left out", dimensions=0.0),
         printed=_longest_as_printed,
-        printed_at=single,
+        printed_settings=single,
         corrected=_longest_by_union,
     )
 
@@ -256,11 +259,15 @@ def lem5_2(inputs: Inputs) -> Check:
     many = changed(
         settings[-1:], "d=30", data=lambda p: {**p, "directions": directions}
     )
-    name = "the error without sqrt(d)"
-    return check(
+    return check_of(
         setup.tail(error_over_ball),
         settings,
-        wrong(name, "term left out", of=_without_dimension, at=many),
+        wrong(
+            "the error without sqrt(d)",
+            "term left out",
+            _without_dimension,
+            settings=many,
+        ),
         corrected=_within_radius,
     )
 
@@ -287,8 +294,13 @@ def _reverse_triangles(key: Array, power: int = 1) -> Sides:
 
 def eq7() -> Check:
     settings = (Setting("random differences in three dimensions"),)
-    squared = wrong("squared distances", "wrong power", power=2)
-    return check(Inequality, settings, squared, printed=_reverse_triangles, share=0.99)
+    return check_of(
+        Inequality,
+        settings,
+        wrong("squared distances", "wrong power", power=2),
+        part_of(0.99, Inequality(_reverse_triangles), settings),
+        printed=_reverse_triangles,
+    )
 
 
 def _errors_on_sphere(key: Array, r: float, factor: float = 1.0) -> Sides:
@@ -306,8 +318,12 @@ def _errors_on_sphere(key: Array, r: float, factor: float = 1.0) -> Sides:
 
 
 def lem5_2_steps(grids: Grids) -> Check:
-    smaller = wrong("0.9 of the errors", "wrong factor", factor=0.9)
-    return check(Inequality, grids["corrected"], smaller, corrected=_errors_on_sphere)
+    return check_of(
+        Inequality,
+        grids["corrected"],
+        wrong("0.9 of the errors", "wrong factor", factor=0.9),
+        corrected=_errors_on_sphere,
+    )
 
 
 def _largest_error(w: ndarray, r: ndarray) -> float:
@@ -328,9 +344,12 @@ def _net_of_far_differences(key: Array, spacing: float, gap: float = 1.0) -> Sid
 
 
 def thm5_1_proof(grids: Grids) -> Check:
-    alone = wrong("the net alone", "term left out", gap=0.0)
-    settings = grids["corrected"]
-    return check(Inequality, settings, alone, corrected=_net_of_far_differences)
+    return check_of(
+        Inequality,
+        grids["corrected"],
+        wrong("the net alone", "term left out", gap=0.0),
+        corrected=_net_of_far_differences,
+    )
 
 
 def _fall_below_tangent(
@@ -379,18 +398,22 @@ def _curvatures(
 
 def ball_curvature(grids: Grids) -> Check:
     settings = grids["corrected"]
-    name = "without the curvature of the kernel"
-    return check(
+    return check_of(
         Inequality,
         settings,
-        wrong(name, "term left out", at=settings[:1], kernel=0.0),
+        wrong(
+            "without the curvature of the kernel",
+            "term left out",
+            settings=settings[:1],
+            kernel=0.0,
+        ),
         wrong("two thirds of the curvature", "wrong factor", share=2 / 3),
         corrected=_curvatures,
     )
 
 
-FOR_THE_BALL = bound_of(fourier.ball, tau="tau")
-FOR_ONE_PAIR = bound_of(fourier.near_distance, distance=1.0)
+FOR_THE_BALL = Tail(error_over_ball, bound_of(fourier.ball, tau="tau"))
+FOR_ONE_PAIR = Tail(error_over_ball, bound_of(fourier.near_distance, distance=1.0))
 SINGLE = "the frequencies of a single pair, in 8 dimensions"
 
 
@@ -440,13 +463,11 @@ def cor5_2(inputs: Inputs) -> Check:
     single = _single()
     eight = (_ball_setting(f"d=8, eps=0.3, t={single}", 8, 1.0, single, 1.0),)
     most = 31 * sqrt(1 + log2(100))
-    return check(
-        partial(Tail, error_over_ball),
-        corrected,
-        wrong(SINGLE, "term left out", of=FOR_ONE_PAIR, at=eight),
-        printed=Calibrated(error_over_ball, bound_of(_in_units), 0.0, most),
-        printed_at=few,
-        corrected=FOR_THE_BALL,
+    shape = Calibrated(error_over_ball, bound_of(_in_units), 0.0, most)
+    return Check(
+        printed=Form(shape, tuple(few)),
+        corrected=Form(FOR_THE_BALL, tuple(corrected)),
+        controls=(Control(SINGLE, FOR_ONE_PAIR, eight, "term left out"),),
     )
 
 
@@ -469,12 +490,12 @@ def thm5_1(inputs: Inputs) -> Check:
     name = _name_of_ball(8, 0.1, DELTA).format(t=single)
     eight = (_ball_setting(name, 8, 0.1, single, log(6 / DELTA)),)
     repeated = one_draw(corrected[:1])
-    return check(
-        partial(Tail, error_over_ball),
-        corrected,
-        wrong("one frequency, repeated", "reused key", at=repeated),
-        wrong(SINGLE, "term left out", of=FOR_ONE_PAIR, at=eight),
-        printed=Calibrated(error_over_ball, bound_of(_in_units), 1.0, 31.0),
-        printed_at=few,
-        corrected=FOR_THE_BALL,
+    shape = Calibrated(error_over_ball, bound_of(_in_units), 1.0, 31.0)
+    return Check(
+        printed=Form(shape, tuple(few)),
+        corrected=Form(FOR_THE_BALL, tuple(corrected)),
+        controls=(
+            Control("one frequency, repeated", FOR_THE_BALL, repeated, "reused key"),
+            Control(SINGLE, FOR_ONE_PAIR, eight, "term left out"),
+        ),
     )

@@ -22,12 +22,17 @@ from proofs_check.papers.chen2016.setup import (
     above,
     all_at_most_one,
     all_distances,
-    check,
     gram_of,
-    wrong,
 )
 from proofs_check.papers.chen2016.trials import features_on_host
-from proofs_check.papers.shared import Grids, always, at_most_one, real, rng_of
+from proofs_check.papers.shared import (
+    Grids,
+    check_of,
+    lines,
+    real,
+    rng_of,
+    wrong,
+)
 
 NEAR_ORTHOGONAL = (
     "simplex",
@@ -57,10 +62,10 @@ def near_orthogonal(name: str) -> ndarray:
         rows = [np.roll([0, 1, s * golden], k) for k in range(3) for s in (1, -1)]
         return np.array(rows) / sqrt(1 + golden**2)
     if name == "28 lines in 7 dimensions":
-        lines = -np.ones((28, 8))
-        for line, pair in zip(lines, combinations(range(8), 2), strict=True):
+        equiangular = -np.ones((28, 8))
+        for line, pair in zip(equiangular, combinations(range(8), 2), strict=True):
             line[list(pair)] = 3.0
-        return lines / sqrt(24)
+        return equiangular / sqrt(24)
     return np.concatenate([np.eye(64), linalg.hadamard(64) / 8])
 
 
@@ -81,8 +86,12 @@ def _least_ratios(key: Array, d: int, t: int, Q: int, power: float = 1.0) -> Sid
 
 
 def sec6_unbounded(grids: Grids) -> Check:
-    nearer = wrong("differences up to the root of it", "wrong power", power=0.5)
-    return check(Inequality, grids["printed"], nearer, printed=_least_ratios)
+    return check_of(
+        Inequality,
+        grids["printed"],
+        wrong("differences up to the root of it", "wrong power", power=0.5),
+        printed=_least_ratios,
+    )
 
 
 def _ranks(setting: Setting, power: float = 2.0) -> Sides:
@@ -90,13 +99,17 @@ def _ranks(setting: Setting, power: float = 2.0) -> Sides:
     B = V @ V.T
     eps = np.max(np.abs(B - np.eye(len(B))))
     ratio = least_rank(len(B), eps, power) / np.linalg.matrix_rank(B)
-    return [at_most_one(ratio, "jaxkern, the rank of Hadamard powers")]
+    return all_at_most_one([ratio], "jaxkern, the rank of Hadamard powers")
 
 
 def sec6_rank() -> Check:
-    cubes = wrong("eps^(3 k) for eps^(2 k)", "wrong power", power=3.0)
     settings = [Setting(name) for name in NEAR_ORTHOGONAL]
-    return check(Inequality, settings, cubes, corrected=_ranks)
+    return check_of(
+        Inequality,
+        settings,
+        wrong("eps^(3 k) for eps^(2 k)", "wrong power", power=3.0),
+        corrected=_ranks,
+    )
 
 
 def _on_a_line(n: int, spacing: float) -> tuple[Array, ndarray]:
@@ -140,19 +153,19 @@ def _dimensions(key: Array, setting: Setting) -> Sides:
 @sample("points")
 def _points_over_dimension(key: Array, setting: Setting) -> Sides:
     dimension, n, _, _ = map_dimensions(key, setting)
-    return [at_most_one(n / dimension, "as many dimensions as points")]
+    return all_at_most_one([n / dimension], "as many dimensions as points")
 
 
 def lem6_1(grids: Grids) -> Check:
     fewer = (*grids["bases"], *grids["features"])
-    return check(
+    return check_of(
         Inequality,
         (*grids["exact"], *fewer),
         wrong(
             "as many dimensions as points",
             "wrong power",
-            of=_points_over_dimension,
-            at=fewer,
+            _points_over_dimension,
+            settings=fewer,
         ),
         corrected=_dimensions,
     )
@@ -177,21 +190,21 @@ def _points_of_grid(dim: float, radius: float, eps: float) -> Sides:
     sides = radius / sqrt(2 * log(1 / eps)) - sqrt(dim) / 2
     least = volume + dim * log(sides)
     claimed = dim * log(radius / log(1 / eps)) / 2
-    return [(claimed / dim, always(least / dim, "points of a grid in a ball"))]
+    return lines([(claimed / dim, least / dim)], "points of a grid in a ball")
 
 
 def _packed(dim: float, ratio: float, factor: float = 1.0) -> Sides:
     size = packing(int(dim), ratio, 0)
-    return [at_most_one((factor * ratio) ** dim / size, "points of a packing")]
+    return all_at_most_one([(factor * ratio) ** dim / size], "points of a packing")
 
 
 def lem6_1_proof(grids: Grids) -> Check:
-    return check(
+    return check_of(
         Inequality,
         grids["near"],
         wrong("three times as dense", "wrong factor", factor=3.0),
         printed=_points_of_grid,
-        printed_at=grids["far"],
+        printed_settings=grids["far"],
         corrected=_packed,
     )
 
@@ -215,8 +228,8 @@ def _additive_errors(
     ratios = all_distances(X)[pairs] / spatial.distance.pdist(h)
     eps = np.max(np.abs(ratios - 1))
     additive = np.abs(K - h @ h.T)[pairs] / (1 - K[pairs])
-    right = always(loss(eps), "chen2016, proof of Theorem 6.1")
-    sides = [(np.max(additive), right)]
+    pairs_of_errors = [(np.max(additive), loss(eps))]
+    sides = lines(pairs_of_errors, "chen2016, proof of Theorem 6.1")
     error = max(loss(eps), exp(-(spacing**2) / 2))
     if limit and error < 0.25:
         sides.append(above(h.shape[1], _dimension_limit(n, error)))
@@ -228,5 +241,9 @@ def _no_loss(eps: float) -> float:
 
 
 def thm6_1(grids: Grids) -> Check:
-    without = wrong("eps for 2 eps", "wrong factor", loss=_no_loss, limit=False)
-    return check(Inequality, grids["corrected"], without, corrected=_additive_errors)
+    return check_of(
+        Inequality,
+        grids["corrected"],
+        wrong("eps for 2 eps", "wrong factor", loss=_no_loss, limit=False),
+        corrected=_additive_errors,
+    )

@@ -19,6 +19,8 @@ from jaxkern.bounds import Bound
 from jaxkern.linalg import eigh, eigvalsh, matmul
 from proofs_check.claim import (
     Check,
+    Control,
+    Form,
     Identity,
     Inequality,
     Rate,
@@ -30,11 +32,9 @@ from proofs_check.papers.chen2016.cosines import nodes, versine
 from proofs_check.papers.chen2016.setup import (
     Inputs,
     Sides,
-    check,
     gram_of,
     pairs_by_difference,
     rows_of,
-    wrong,
 )
 from proofs_check.papers.chen2016.trials import (
     GAUSSIAN,
@@ -45,12 +45,13 @@ from proofs_check.papers.chen2016.trials import (
 )
 from proofs_check.papers.shared import (
     Grids,
-    always,
     as_residual,
     bound_of,
+    check_of,
     grid,
     lines,
     real,
+    wrong,
 )
 
 
@@ -75,8 +76,12 @@ def sec7_1_residual() -> Check:
         for centred, word in enumerate(("uncentred", "centred")):
             shapes = {"components": k, "centred": centred}
             settings.append(Setting(f"k={k}, {word}", X, {}, shapes))
-    fewer = wrong("the sum from k + 2 on", "n for n - 1", extra=1)
-    return check(Identity, settings, fewer, printed=_residual_errors)
+    return check_of(
+        Identity,
+        settings,
+        wrong("the sum from k + 2 on", "n for n - 1", extra=1),
+        printed=_residual_errors,
+    )
 
 
 def _residuals_by_gram(key: Array, data: Array, t: int, counted: bool = True) -> Sides:
@@ -112,11 +117,11 @@ def sec7_1_relative() -> Check:
         shrinking.append(Setting(name, None, numbers, shapes))
     X = real(default_rng(3).standard_normal((40, 3)))
     error = Tail(tail_ratio, bound_of(_as_for_distances))
-    return check(
+    return check_of(
         Inequality,
         grid("40 points, t={t}", data=X, shapes="t", t=(15, 60)),
         wrong("without the factor k", "term left out", counted=False),
-        wrong("the error of distances", "wrong operator", of=error, at=shrinking),
+        Control("the error of distances", error, tuple(shrinking), "wrong operator"),
         corrected=_residuals_by_gram,
     )
 
@@ -162,8 +167,8 @@ def _halving(t: int, power: float = 1.0) -> Sides:
     near = exact - _mean_over_draws(parts, t, _residual_of_two)
     far = exact - _mean_over_draws(parts, 2 * t, _residual_of_two)
     factor = float(near / far) / 2**power
-    right = always(2**0.15, "jaxkern, Section 7.1")
-    return [(factor, right), (1 / factor, right)]
+    most = 2**0.15
+    return lines([(factor, most), (1 / factor, most)], "jaxkern, Section 7.1")
 
 
 def sec7_1() -> Check:
@@ -171,11 +176,10 @@ def sec7_1() -> Check:
         Setting(f"t={t} and {2 * t}, five frequencies", shapes={"t": t})
         for t in (6, 12)
     )
-    name = "a rate of 1 / sqrt(t), that of noise"
-    return check(
+    return check_of(
         Inequality,
         settings,
-        wrong(name, "wrong power", power=0.5),
+        wrong("a rate of 1 / sqrt(t), that of noise", "wrong power", power=0.5),
         wrong("quadratically", "wrong power", power=2.0),
         corrected=_halving,
     )
@@ -188,13 +192,17 @@ def _spread(t: int, power: float = 1.0) -> Sides:
         (exact - figure1.PRINTED[s][column]) / exact**power
         for s, exact in figure1.BASELINES.items()
     ]
-    return [(max(errors) / min(errors), always(1.5, "chen2016, Figure 1"))]
+    return lines([(max(errors) / min(errors), 1.5)], "chen2016, Figure 1")
 
 
 def sec7_1_stable() -> Check:
     settings = grid("t={t}", shapes="t", t=figure1.FREQUENCIES)
-    absolute = wrong("absolute errors", "missing normalisation", power=0.0)
-    return check(Inequality, settings, absolute, printed=_spread)
+    return check_of(
+        Inequality,
+        settings,
+        wrong("absolute errors", "missing normalisation", power=0.0),
+        printed=_spread,
+    )
 
 
 def _leading_residuals(grams: ndarray) -> ndarray:
@@ -244,8 +252,12 @@ def pca_bias(inputs: Inputs) -> Check:
     data = {"kernel": kernel, "points": real(X)}
     settings = [Setting(f"{name}, t={t}", data, shapes={"t": t}) for t in (2, 3)]
     name = "the residual of G outside the subspace of the draw"
-    of_gram = wrong(name, "wrong operator", of_features=False)
-    return check(Inequality, settings, of_gram, corrected=residual_sides)
+    return check_of(
+        Inequality,
+        settings,
+        wrong(name, "wrong operator", of_features=False),
+        corrected=residual_sides,
+    )
 
 
 def _largest_moment(setting: Setting) -> float:
@@ -274,8 +286,10 @@ def fig2_left() -> Check:
         maps=[4],
     )
     rate = partial(Rate, largest_inverse_error, "t", width=0.1, moment=_largest_moment)
-    faster = wrong("1 / t", "wrong power", of=rate(exponent=-1.0))
-    return check(Rate, settings, faster, printed=rate(exponent=-0.5))
+    return Check(
+        printed=Form(rate(exponent=-0.5), settings),
+        controls=(Control("1 / t", rate(exponent=-1.0), settings, "wrong power"),),
+    )
 
 
 def _relative_variance(r: float, step: bool = True) -> ndarray:
@@ -290,6 +304,11 @@ def _relative_variance(r: float, step: bool = True) -> ndarray:
 
 
 def fig2_right(grids: Grids) -> Check:
-    name = "the plateau of small distances everywhere"
-    plateau = wrong(name, "wrong operator", step=False)
-    return check(Identity, grids["corrected"], plateau, corrected=_relative_variance)
+    return check_of(
+        Identity,
+        grids["corrected"],
+        wrong(
+            "the plateau of small distances everywhere", "wrong operator", step=False
+        ),
+        corrected=_relative_variance,
+    )

@@ -4,12 +4,12 @@ On a user's table the statements about points use its rows, with its lengthscale
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
 from math import ceil, exp, pi
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,7 @@ from scipy import optimize
 from jaxkern import kernels
 from jaxkern.bounds import Bound
 from jaxkern.gram import gram, kernel_distance
-from proofs_check.claim import Check, Control, Exact, Form, Setting, Tail, Trial
-from proofs_check.controls import part_of
+from proofs_check.claim import Exact, Setting, Tail, Trial
 from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import cosines
 from proofs_check.papers.chen2016.trials import GAUSSIAN
@@ -31,8 +30,8 @@ from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import (
     Exceeds,
     arguments_of,
-    at_most_one,
     bound_of,
+    lines,
     real,
 )
 
@@ -256,6 +255,17 @@ def times(factor: float, formula: Formula) -> Formula:
     return of_more
 
 
+def strongest(*formulas: Formula) -> Formula:
+    """Return the formula that claims the least failure probability among formulas of the same value."""
+
+    def of_all(*, eps: float, num_frequencies: float) -> Bound:
+        bounds = [f(eps=eps, num_frequencies=num_frequencies) for f in formulas]
+        least = min(bounds, key=attrgetter("log_failure"))
+        return replace(least, valid=all(bound.valid for bound in bounds))
+
+    return of_all
+
+
 def relative_tail(value: float, distance: float, num_frequencies: float) -> float:
     """Return log P(|Dhat / D - 1| > value) of a pair."""
     t = int(num_frequencies)
@@ -283,106 +293,15 @@ def exceeds(log_tail: Callable[..., float]) -> Make:
     return lambda formula: Exact(Exceeds(log_tail, formula))
 
 
-def exceeds_all(log_tail: Callable[..., float]) -> Make:
-    """Return what makes the statement of `exceeds` for every formula of a sequence."""
-    return lambda formulas: Exact(partial(_least_claimed, log_tail, formulas))
-
-
 def exceeds_in_floats(log_tail: Callable[..., float]) -> Make:
-    """Return `exceeds` for a formula that is a quadrature in floats, of which enclosures have no balls."""
-    return lambda formula: exceeds_all(log_tail)([formula])
-
-
-def _least_claimed(
-    log_tail: Callable[..., float], formulas: Sequence[Formula], setting: Setting
-) -> Logs:
-    sides = [Exceeds(log_tail, formula)(setting) for formula in formulas]
-    return min(sides, key=itemgetter(1))
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """A control of `check`, and in what it differs from the right form."""
-
-    name: str
-    mistake: str
-    function: Any
-    settings: Settings | None
-    times: float
-    options: Mapping[str, Any]
-
-    def vary(self, function: Any) -> Any:
-        """Return the function of the control, for the right one."""
-        if self.function is not None:
-            function = self.function
-        if self.options:
-            function = partial(function, **self.options)
-        if self.times == 1:
-            return function
-        if isinstance(function, tuple):
-            return tuple(times(self.times, formula) for formula in function)
-        return times(self.times, function)
-
-
-def wrong(
-    name: str,
-    mistake: str,
-    *,
-    of: Any = None,
-    at: Settings | None = None,
-    times: float = 1,
-    **options: Any,
-) -> Wrong:
-    """Return a control: the function with options, or another function `of`, and at other settings `at`.
-
-    With `times` a bound, or each of a tuple of bounds, is that of so many times as many frequencies as there are.
-    """
-    return Wrong(name, mistake, of, at, times, options)
-
-
-def check(
-    make: Make,
-    settings: Settings,
-    *controls: Wrong,
-    printed: Any = None,
-    corrected: Any = None,
-    printed_at: Settings | None = None,
-    share: float | None = None,
-) -> Check:
-    """Return the check of statements of one kind.
-
-    make : makes a statement of a function, such as `Identity` or `exceeds(...)`.
-    settings : of all forms and controls that have no others.
-    controls : variants of the function of the corrected form, or of the printed one if there is no other.
-    printed, corrected : the functions of the forms that there are, or statements; `printed_at` are other settings.
-    share : of the right side that must fail, as a further control.
-    """
-    right = printed if corrected is None else corrected
-    sabotaged = []
-    for control in controls:
-        statement = _statement(make, control.vary(right))
-        at = tuple(control.settings or settings)
-        sabotaged.append(Control(control.name, statement, at, control.mistake))
-    if share is not None:
-        sabotaged.append(part_of(share, _statement(make, right), settings))
-    forms = {}
-    if printed is not None:
-        at = tuple(printed_at or settings)
-        forms["printed"] = Form(_statement(make, printed), at)
-    if corrected is not None:
-        forms["corrected"] = Form(_statement(make, corrected), tuple(settings))
-    return Check(**forms, controls=tuple(sabotaged))
-
-
-def _statement(make: Make, function: Any) -> Any:
-    """Return the statement of a function, or of a tuple of formulas; a statement is returned as it is."""
-    is_function = callable(function) or isinstance(function, tuple)
-    return make(function) if is_function else function
+    """Return `exceeds` for formulas that are evaluated in floats alone, such as quadratures: they have no balls."""
+    # Enclosures take what an `Exceeds` claims from its formula in balls, and what a method claims in floats.
+    return lambda formula: Exact(Exceeds(log_tail, formula).__call__)
 
 
 def all_at_most_one(ratios: Any, source: str) -> Sides:
     """Return the two sides of ratio <= 1 for each ratio."""
-    return [at_most_one(ratio, source) for ratio in ratios]
+    return lines(((ratio, 1.0) for ratio in ratios), source)
 
 
 def below(value: Any, bound: Bound) -> tuple[float, Bound]:

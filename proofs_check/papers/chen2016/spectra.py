@@ -18,10 +18,9 @@ from numpy.random import default_rng
 from scipy import stats
 
 from jaxkern import features, kernels
-from proofs_check.claim import Check, Expectation, Identity, Setting
-from proofs_check.papers.chen2016.setup import check, wrong
+from proofs_check.claim import Check, Control, Expectation, Form, Identity, Setting
 from proofs_check.papers.chen2016.trials import inner_product
-from proofs_check.papers.shared import as_residual, normals, real
+from proofs_check.papers.shared import as_residual, check_of, normals, real, wrong
 
 DIM, ROWS, LENGTHSCALE = 8, 8, 1.5
 Array = ndarray
@@ -173,12 +172,12 @@ def drawn_errors(
 
 def drawn_features() -> Check:
     settings = tuple(map(Setting, SPECTRA))
-    return check(
+    return check_of(
         Identity,
         settings,
         wrong("a lengthscale one per cent longer", "wrong factor", stretched=1.01),
         wrong("one frequency for all", "reused key", repeated=True),
-        wrong("one normal more in chi", "wrong law", at=settings[1:], more=1),
+        wrong("one normal more in chi", "wrong law", settings=settings[1:], more=1),
         corrected=drawn_errors,
     )
 
@@ -216,6 +215,11 @@ def spectral_means() -> Check:
         _axes("Cauchy", 0.5, 75),
     )
     longer = (_axes("Matern52", 1.0, 128, stretched=1.01),)
-    name = "a lengthscale one per cent longer"
-    stretched = wrong(name, "wrong factor", at=longer)
-    return check(Expectation, settings, stretched, corrected=statement)
+    return Check(
+        corrected=Form(statement, settings),
+        controls=(
+            Control(
+                "a lengthscale one per cent longer", statement, longer, "wrong factor"
+            ),
+        ),
+    )

@@ -23,6 +23,27 @@ def test_the_fewest_frequencies_are_the_fewest():
     assert setup.fewest(bound, 0.999999, least=500) == 500
 
 
+def test_the_strongest_formula_is_the_one_that_claims_least():
+    weak = partial(fourier.relative_distances, num_points=50)
+    strong = partial(fourier.relative_distances, num_points=2)
+    sizes = {"eps": 0.2, "num_frequencies": 400.0}
+    for formulas in ((weak, strong), (strong, weak)):
+        bound = setup.strongest(*formulas)(**sizes)
+        assert bound.valid
+        assert bound.log_failure == strong(**sizes).log_failure
+        assert bound.log_failure < weak(**sizes).log_failure
+
+
+def test_the_strongest_formula_needs_the_hypotheses_of_all():
+    holds = partial(fourier.relative_distances, num_points=50)
+    fails = partial(fourier.near_distance, distance=2.0, as_printed=True)
+    sizes = {"eps": 0.2, "num_frequencies": 400.0}
+    assert holds(**sizes).valid
+    assert not fails(**sizes).valid
+    for formulas in ((holds, fails), (fails, holds)):
+        assert not setup.strongest(*formulas)(**sizes).valid
+
+
 def test_pairs_of_a_users_rows_are_at_quantiles_of_their_distances(x64, rng):
     """Rows that are all too near or too far leave the pairs of our own."""
     X, lengthscale = rng.standard_normal((12, 3)), 1.3
