@@ -71,7 +71,7 @@ def entries(paper: str) -> tuple[Entry, ...]:
         entry["symbols"] = _occurring(
             {**read.get("symbols", {}), **entry.get("symbols", {})}, formulas
         )
-        if "check" in entry and ":" not in entry["check"]:
+        if "check" in entry:
             # The function has the name of the claim, with _ for other signs.
             entry["check"] += ":" + re.sub(r"\W", "_", entry["id"].partition(":")[2])
         unknown, kind = set(entry) - FIELDS, entry.get("kind")

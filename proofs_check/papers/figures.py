@@ -46,7 +46,7 @@ FIGURES = {
     "ghashami2016": ("figure1", "figure2", "figure3", "figure4"),
     "kpotufe2020": ("table1", "table2", "figure1", "figure2"),
 }
-SHARED = {"ghashami2016": "figures"}
+SHARED = {"ghashami2016": "experiments"}
 """The module of a paper whose figures differ in their data alone. Other figures have a module each."""
 
 Numbers = Mapping[str, Any]

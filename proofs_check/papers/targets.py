@@ -8,10 +8,10 @@ import functools
 
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import registered
-from proofs_check.papers.amini2021 import adversary as amini2021
-from proofs_check.papers.chen2016 import adversary as chen2016
-from proofs_check.papers.ghashami2016 import adversary as ghashami2016
-from proofs_check.papers.kpotufe2020 import adversary as kpotufe2020
+from proofs_check.papers.amini2021 import targets as amini2021
+from proofs_check.papers.chen2016 import targets as chen2016
+from proofs_check.papers.ghashami2016 import targets as ghashami2016
+from proofs_check.papers.kpotufe2020 import targets as kpotufe2020
 
 __all__ = ["registered", "targets"]
 

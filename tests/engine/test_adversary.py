@@ -23,8 +23,8 @@ from proofs_check.engine import adversary, draws, enclosures, files, samples
 from proofs_check.engine.adversary import Target
 from proofs_check.papers import adversaries as _parts
 from proofs_check.papers import targets
-from proofs_check.papers.ghashami2016 import adversary as ghashami2016
-from proofs_check.papers.kpotufe2020 import adversary as kpotufe2020
+from proofs_check.papers.ghashami2016 import targets as ghashami2016
+from proofs_check.papers.kpotufe2020 import targets as kpotufe2020
 from proofs_check.usage import StorageError, UsageError
 
 CENTRE = np.array([3.0, 4.0])

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("flint")
 
 from proofs_check.engine import enclosures
-from proofs_check.papers.ghashami2016.enclosures import slope
+from proofs_check.papers.ghashami2016.proofs import slope
 
 PAGES = pathlib.Path(__file__).parents[2] / "docs" / "theory"
 LINE = re.compile(

@@ -7,9 +7,9 @@ import pytest
 
 from proofs_check.claim import Exact, Identity, Inequality
 from proofs_check.engine.enclosures import at_most, ball, bound, precision, prove
-from proofs_check.papers.amini2021.enclosed_probabilities import _changes, _outside
-from proofs_check.papers.chen2016 import cosines, enclosures
-from proofs_check.papers.ghashami2016.enclosures import (
+from proofs_check.papers.amini2021.probabilities import _changes, _outside
+from proofs_check.papers.chen2016 import cosines, proofs
+from proofs_check.papers.ghashami2016.proofs import (
     coins_tail,
     copies_tail,
     returned,
@@ -60,7 +60,7 @@ def test_moments_of_one_frequency_are_those_of_mpmath():
         return x**j * mpmath.exp(s * x) * mpmath.npdf(w)
 
     with precision(128):
-        for j, moment in enumerate(enclosures._moments(ball(str(s)), ball(str(r)), 4)):
+        for j, moment in enumerate(proofs._moments(ball(str(s)), ball(str(r)), 4)):
             exact = mpmath.quad(lambda w, j=j: integrand(w, j), list(range(-16, 17, 2)))
             assert abs(mpmath.mpf(moment.str(25, radius=False)) / exact - 1) < 1e-20
 
@@ -70,14 +70,14 @@ def test_moments_of_one_frequency_are_those_of_mpmath():
 )
 def test_the_bound_of_a_pair_is_above_its_law_and_not_far(r, t, eps):
     with precision(128):
-        bound = float(enclosures._relative(ball(eps), ball(r), ball(t)))
+        bound = float(proofs._relative(ball(eps), ball(r), ball(t)))
     exact = math.exp(cosines.log_outside(r, t, (1 - eps) ** 2, (1 + eps) ** 2))
     assert exact < bound < 6 * exact
 
 
 def test_tiny_distances_are_bracketed_by_chi_square():
     with precision(128):
-        both = enclosures._near(ball("1e-4"), ball(50), ball("0.5"), ball("1.5"))
+        both = proofs._near(ball("1e-4"), ball(50), ball("0.5"), ball("1.5"))
     assert (
         both.contains(ball(math.exp(cosines.chi_square_outside(50, 0.5, 1.5))))
         and both.rad() < 1e-6

@@ -39,12 +39,12 @@ def test_the_bounds_of_6_in_both_norms_are_one_number_in_one_coordinate(x64):
 def test_the_proof_for_every_constant_is_about_the_bound_of_theorem_1():
     flint = pytest.importorskip("flint")
     from proofs_check.engine.enclosures import ball, bound, precision
-    from proofs_check.papers.kpotufe2020 import enclosures
+    from proofs_check.papers.kpotufe2020 import proofs
 
     formula = section4_inner_products.printed_for_orthogonal_atoms
     with precision(128):
         for constant in (2**-10, 0.5, 3, 10**6):  # few bits: n is exactly the least one
             C = ball(constant)
             right = bound(formula, p=1, tau=9 * C * C + 12, C=C)
-            gap = abs(1 + right.value - enclosures.threshold(C))
+            gap = abs(1 + right.value - proofs.threshold(C))
             assert right.valid and gap < flint.arb("1e-20")

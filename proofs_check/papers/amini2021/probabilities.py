@@ -18,7 +18,7 @@ from proofs_check.engine.enclosures import (
     chi_square_tail,
     normal_tail,
 )
-from proofs_check.papers.amini2021.enclosures import HALF, Sides, exp, mean_chi
+from proofs_check.papers.amini2021.proofs import HALF, Sides, exp, mean_chi
 from proofs_check.papers.amini2021.section3_3 import (
     block_means,
     separation_and_variance,

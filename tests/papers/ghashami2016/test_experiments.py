@@ -7,9 +7,14 @@ import pytest
 
 from jaxkern import features, metrics
 from jaxkern.kernels import Gaussian
-from proofs_check.papers.ghashami2016 import figures as module
+from proofs_check.papers.ghashami2016 import experiments as module
 from proofs_check.papers.ghashami2016.algorithm1 import algorithm_1
-from proofs_check.papers.ghashami2016.figures import SOURCES, errors, gram_matrix, read
+from proofs_check.papers.ghashami2016.experiments import (
+    SOURCES,
+    errors,
+    gram_matrix,
+    read,
+)
 
 
 @pytest.fixture
