@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,42 +48,6 @@ class Inputs:
         return (10.0, 20.0, 40.0, 80.0) if self.full else (10.0, 40.0)
 
 
-def listed(
-    name: str,
-    names: str,
-    rows: Iterable[Sequence[float]],
-    *,
-    data: Any = None,
-    shapes: str = "",
-) -> tuple[Setting, ...]:
-    """Return a setting for every row of values: its numbers `names`, of which `shapes` are static shapes instead.
-
-    Both are names between spaces, and `name` is formatted with the values.
-    """
-    settings = []
-    for row in rows:
-        given = dict(zip(names.split(), row, strict=True))
-        static: Any = {shape: given[shape] for shape in shapes.split()}
-        numbers = {
-            number: value for number, value in given.items() if number not in static
-        }
-        settings.append(Setting(name.format(**given), data, numbers, static))
-    return tuple(settings)
-
-
-def grid(
-    name: str, *, data: Any = None, shapes: str = "", **values: Iterable[float]
-) -> tuple[Setting, ...]:
-    """Return the settings of all combinations of values, as `listed` makes them; the last value changes first."""
-    return listed(
-        name,
-        " ".join(values),
-        itertools.product(*values.values()),
-        data=data,
-        shapes=shapes,
-    )
-
-
 def always(value: Any, source: str) -> Bound:
     """Return a bound that is claimed to hold always."""
     return Bound(float(value), 1.0, True, source)
@@ -95,11 +58,6 @@ def lines(
 ) -> list[tuple[float, Bound]]:
     """Return pairs (left, right) with left <= right always as what an Inequality compares."""
     return [(float(left), always(right, source)) for left, right in pairs]
-
-
-def one(setting: Setting) -> float:
-    """Return 1, the mean of a statistic that is divided by its mean."""
-    return 1.0
 
 
 def arguments_of(formula: Callable[..., Any]) -> set[str]:

@@ -48,7 +48,6 @@ from proofs_check.papers.shared import (
     as_residual,
     bound_of,
     check_of,
-    grid,
     lines,
     real,
     wrong,
@@ -119,7 +118,7 @@ def sec7_1_relative() -> Check:
     error = Tail(tail_ratio, bound_of(_as_for_distances))
     return check_of(
         Inequality,
-        grid("40 points, t={t}", data=X, shapes="t", t=(15, 60)),
+        [Setting(f"40 points, t={t}", X, {}, {"t": t}) for t in (15, 60)],
         wrong("without the factor k", "term left out", counted=False),
         Control("the error of distances", error, tuple(shrinking), "wrong operator"),
         corrected=_residuals_by_gram,
@@ -196,7 +195,8 @@ def _spread(t: int, power: float = 1.0) -> Sides:
 
 
 def sec7_1_stable() -> Check:
-    settings = grid("t={t}", shapes="t", t=figure1.FREQUENCIES)
+    sizes = figure1.FREQUENCIES
+    settings = [Setting(f"t={t}", shapes={"t": t}) for t in sizes]
     return check_of(
         Inequality,
         settings,
@@ -277,13 +277,11 @@ def fig2_left() -> Check:
     directions = default_rng(12).standard_normal((64, 10))
     lengths = norm(directions, axis=1)[:, None]
     differences = np.geomspace(1e-4, 1e4, 64)[:, None] * directions / lengths
-    settings = grid(
-        "t={t:g}",
-        data=pairs_by_difference(differences),
-        shapes="most maps",
-        t=(50.0, 100.0, 150.0, 250.0, 400.0),
-        most=[400],
-        maps=[4],
+    data = pairs_by_difference(differences)
+    shapes = {"most": 400, "maps": 4}
+    settings = tuple(
+        Setting(f"t={t:g}", data, {"t": t}, shapes)
+        for t in (50.0, 100.0, 150.0, 250.0, 400.0)
     )
     rate = partial(Rate, largest_inverse_error, "t", width=0.1, moment=_largest_moment)
     return Check(
