@@ -21,7 +21,7 @@ def multiply_adds(function: Callable[..., Any], *args: Any) -> int:
 
 def _count(jaxpr: Any) -> int:
     total = 0
-    by_rounding = set()
+    by_rounding: set[Any] = set()
     platforms = set()
     for equation in jaxpr.eqns:
         name = equation.primitive.name

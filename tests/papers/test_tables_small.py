@@ -25,7 +25,7 @@ from proofs_check.papers.amini2021 import figure2 as spheres
 from proofs_check.papers.amini2021 import figure3, scatter
 from proofs_check.papers.chen2016 import figure1 as digits
 from proofs_check.papers.chen2016 import figure2 as distances
-from proofs_check.papers.ghashami2016 import figures as streams
+from proofs_check.papers.ghashami2016 import experiments as streams
 from proofs_check.papers.kpotufe2020 import (
     figure1,
     figure2,
