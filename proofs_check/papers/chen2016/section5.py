@@ -104,7 +104,6 @@ def gradient_sides(key: Array, t: int, dim: int, *, bound: Any = _lemma) -> Side
     W = random.normal(key_w, (100, t, dim), dtype)
     normals = np.asarray(random.normal(key_delta, (100, dim), dtype))
     deltas = real(normals * np.repeat([0.1, 1.0], 50)[:, None])
-
     slopes = norm(np.asarray(_gradients(deltas, W), float), axis=1)
     draws = zip(slopes, np.asarray(W, float), np.asarray(deltas, float), strict=True)
     sides = []
