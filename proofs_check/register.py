@@ -71,19 +71,14 @@ def entries(paper: str) -> tuple[Entry, ...]:
         entry["symbols"] = _occurring(
             {**read.get("symbols", {}), **entry.get("symbols", {})}, formulas
         )
+        fault = _fault(entry)
+        if fault:
+            raise ValueError(
+                f"{paper}, {entry.get('id', entry.get('place'))!r}: {fault}"
+            )
         if "check" in entry:
             # The function has the name of the claim, with _ for other signs.
             entry["check"] += ":" + re.sub(r"\W", "_", entry["id"].partition(":")[2])
-        unknown, kind = set(entry) - FIELDS, entry.get("kind")
-        if (
-            unknown
-            or ("id" in entry) == ("reason" in entry)
-            or ("id" in entry and kind not in KINDS)
-        ):
-            raise ValueError(
-                f"{paper}: the entry {entry.get('id', entry.get('place'))!r} has unknown fields, or neither "
-                f"or both of an id and a reason, or the kind {kind!r}, which is none of {', '.join(KINDS)}"
-            )
     return tuple(
         {
             name: " ".join(v.split()) if isinstance(v, str) else v
@@ -91,6 +86,20 @@ def entries(paper: str) -> tuple[Entry, ...]:
         }
         for e in found
     )
+
+
+def _fault(entry: Entry) -> str:
+    """Return what is wrong with the fields of an entry, or nothing."""
+    unknown = sorted(set(entry) - FIELDS)
+    if unknown:
+        return (
+            f"there is no field {unknown[0]!r}; fields are {', '.join(sorted(FIELDS))}"
+        )
+    if ("id" in entry) == ("reason" in entry):
+        return "an entry has either an id or a reason why there is no claim"
+    if "id" in entry and entry.get("kind") not in KINDS:
+        return f"the kind {entry.get('kind')!r} is none of {', '.join(KINDS)}"
+    return ""
 
 
 def _occurring(
@@ -229,6 +238,11 @@ def grids(entry: Entry, *, full: bool = False) -> dict[str, tuple[Setting, ...]]
             for values in itertools.product(*lists.values())
             for row in rows
         )
+        if len({setting.name for setting in settings[name]}) < len(settings[name]):
+            raise ValueError(
+                f"{entry['id']}: settings.{name} has two settings of one name; "
+                f"the format {table['name']!r} must tell all numbers"
+            )
     return settings
 
 

@@ -179,8 +179,8 @@ expected = { printed = 'identity' }
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (("kind = 'identity'", "kind = 'guess'"), "guess"),
-        (("printed =", "print ="), "unknown"),
+        (("kind = 'identity'", "kind = 'guess'"), "the kind 'guess' is none of"),
+        (("printed =", "print ="), "'p:one': there is no field 'print'"),
         (("id =", "reason ="), ""),
     ],
 )
@@ -197,8 +197,15 @@ def test_a_register_with_unknown_fields_or_kinds_is_refused(
 
 
 def names_of(table, **options):
-    (settings,) = register.grids({"settings": {"both": table}}, **options).values()
+    entry = {"id": "p:one", "settings": {"both": table}}
+    (settings,) = register.grids(entry, **options).values()
     return [setting.name for setting in settings]
+
+
+def test_settings_of_one_name_are_refused():
+    table = {"name": "n={n}", "grid": {"n": [1, 2], "delta": [0.1, 0.2]}}
+    with pytest.raises(ValueError, match="has two settings of one name"):
+        names_of(table)
 
 
 def test_a_table_with_rows_and_a_grid_has_every_row_at_every_combination():
