@@ -164,7 +164,7 @@ def check_of(
     return Check(**forms, controls=tuple(rejected))
 
 
-def part_of(share: float, formula: Callable[..., Bound]) -> Callable[..., Bound]:
+def share_of(share: float, formula: Callable[..., Bound]) -> Callable[..., Bound]:
     """Return a formula of which the value is a share of that of another, for controls."""
 
     @functools.wraps(formula)
@@ -192,6 +192,11 @@ class Exceeds:
         right = valid(bound_of(self.bound)(setting), setting)
         log_tail = functools.partial(self.log_tail, right.value)
         return samples.evaluate(log_tail, setting), float(right.log_failure)
+
+
+def exceeds(log_tail: Callable[..., float]) -> Callable[..., Exact]:
+    """Return what makes an Exact of a bound: the statistic with this tail exceeds it as rarely as it claims."""
+    return lambda formula: Exact(Exceeds(log_tail, formula))
 
 
 # A probability 1 - delta has lost all digits of delta below 1e-16, so the log of delta comes from the formula in the
@@ -254,9 +259,10 @@ def op_norm(A: np.ndarray) -> float:
 def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., Any]) -> Any:
     """Return the enclosures of forms at all their settings: one function, or a list in the order of the forms.
 
-    The function of a form gets the numbers that it names as balls, and shapes as they are. It returns (left, right) of
-    left <= right. For an `Exceeds` it first gets the value of the bound, by the formula of the check in balls, and
-    returns the probability alone: what is claimed is that of the formula. A right side None is what an Exact claims.
+    The function of a form gets all numbers as balls, and the shapes that it names. It returns (left, right) of
+    left <= right. For an `Exceeds` it first gets the value of the bound, by the formula of the check in balls, then the
+    numbers that it names, and returns the probability alone: what is claimed is that of the formula. A right side None
+    is what an Exact claims.
     With `above` the left side is what a probability is at most, so that nothing is refuted.
     """
 
@@ -290,21 +296,13 @@ def _sides(
     is_exact = isinstance(statement, Exact)
     if is_exact and isinstance(statement.probability, Exceeds):
         formula = statement.probability.bound
-        names = arguments_of(formula)
-        arguments = {
-            name: x
-            for name, x in {**numbers, **setting.shapes}.items()
-            if name in names
-        }
-        right = enclosures.bound(formula, **arguments)
-        valid(right, setting)
+        known = {**numbers, **setting.shapes}
+        arguments = {name: known[name] for name in arguments_of(formula)}
+        right = valid(enclosures.bound(formula, **arguments), setting)
         tail = functools.partial(function, right.value)
         return samples.evaluate(tail, in_balls), right.log_failure.exp()
-    shapes = {
-        name: x
-        for name, x in setting.shapes.items()
-        if name in inspect.signature(function).parameters
-    }
+    names = inspect.signature(function).parameters
+    shapes = {name: x for name, x in setting.shapes.items() if name in names}
     left, right = function(**numbers, **shapes)
     if is_exact:
         # What the library claims, where that is more than the formula.

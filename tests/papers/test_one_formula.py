@@ -10,7 +10,7 @@ import pytest
 
 from proofs_check import register
 from proofs_check.claim import Inequality, Tail
-from proofs_check.engine import enclosures
+from proofs_check.engine import adversary
 from proofs_check.engine.samples import evaluate
 from proofs_check.papers.targets import targets
 
@@ -79,12 +79,8 @@ def calls(claim):
         )
         yield f"{name}, recheck", lambda t=target, p=params: judged(t.recheck(p))
         if target.enclosed:
-            balls = jax.tree.map(in_balls, params)
+            balls = jax.tree.map(adversary._as_balls, params)
             yield f"{name}, attack in balls", lambda t=target, b=balls: t.enclosed(b)
-
-
-def in_balls(leaf):
-    return enclosures.balls(leaf) if leaf.dtype.kind == "f" else leaf
 
 
 def judged(form):

@@ -25,7 +25,6 @@ from proofs_check.papers.amini2021.setup import (
     PROVED,
     Inputs,
     Pairs,
-    exceeds,
     form_shape,
     inner_products,
     log_of,
@@ -36,9 +35,10 @@ from proofs_check.papers.shared import (
     Grids,
     bound_of,
     check_of,
+    exceeds,
     lines,
-    part_of,
     rng_of,
+    share_of,
     wrong,
 )
 
@@ -117,7 +117,7 @@ def thm6(inputs: Inputs) -> Check:
     formula = concentration.hanson_wright_gaussian
     shape = partial(Calibrated, trials.form_error, _form_shape, 0.0)
     tail = Tail(trials.form_error, bound_of(formula))
-    quarter = Tail(trials.form_error, bound_of(part_of(0.25, formula)))
+    quarter = Tail(trials.form_error, bound_of(share_of(0.25, formula)))
     reused = tuple(with_numbers(s, reused=1.0) for s in explicit[-count:])
     return Check(
         printed=Form(shape(PROVED), unnamed),

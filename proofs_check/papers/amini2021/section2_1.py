@@ -31,7 +31,6 @@ from proofs_check.papers.amini2021.setup import (
     Inputs,
     Pairs,
     around,
-    exceeds,
     log_of,
     per_point,
     rescaled,
@@ -41,10 +40,11 @@ from proofs_check.papers.amini2021.ten_points import UNIT, bound_under_33, sum_e
 from proofs_check.papers.shared import (
     Grids,
     check_of,
+    exceeds,
     lines,
-    part_of,
     real,
     rng_of,
+    share_of,
     wrong,
 )
 
@@ -368,7 +368,7 @@ def prop1(grids: Grids) -> Check:
     return check_of(
         exceeds(clipped_below),
         grids["printed"],
-        wrong("n / 2 for n / 8", "wrong factor", part_of(4.0, lowest_norm)),
+        wrong("n / 2 for n / 8", "wrong factor", share_of(4.0, lowest_norm)),
         printed=lowest_norm,
     )
 

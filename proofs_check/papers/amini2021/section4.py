@@ -33,7 +33,6 @@ from proofs_check.papers.amini2021.setup import (
     Inputs,
     Pairs,
     around,
-    exceeds,
     form_shape,
     inner_products,
     log_of,
@@ -48,7 +47,15 @@ from proofs_check.papers.amini2021.ten_points import (
     sum_errors,
 )
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import Grids, check_of, part_of, real, rng_of, wrong
+from proofs_check.papers.shared import (
+    Grids,
+    check_of,
+    exceeds,
+    real,
+    rng_of,
+    share_of,
+    wrong,
+)
 
 
 def gaussian_tail(k: int, t: float, kappa: float = 0.5) -> tuple[float, float]:
@@ -273,7 +280,7 @@ def lem3(inputs: Inputs, grids: Grids) -> Check:
     shape = partial(Calibrated, trials.form_error, _unit_vector_shape, 0.0)
     tenth = shape(PROVED / 10)
     smaller = Control("a tenth of the constant", tenth, drawn, "wrong factor")
-    part = part_of(0.5, unit_vector_form)
+    part = share_of(0.5, unit_vector_form)
     statement = exceeds(unit_vector_tail)
     check = check_of(
         statement,

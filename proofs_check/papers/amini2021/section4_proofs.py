@@ -23,7 +23,6 @@ from proofs_check.papers.amini2021.setup import (
     NOISE,
     Pairs,
     blocks,
-    exceeds,
     log_of,
     log_sum,
     rescaled,
@@ -32,10 +31,11 @@ from proofs_check.papers.shared import (
     Grids,
     always,
     check_of,
+    exceeds,
     lines,
     op_norm,
-    part_of,
     rng_of,
+    share_of,
     wrong,
 )
 
@@ -281,7 +281,7 @@ def signs_tail(value: float, n: int) -> float:
 
 def _mean_of_signs(formula: Callable[..., Bound], share: float, grids: Grids) -> Check:
     last = grids["both"][-1:]
-    part = part_of(share, formula)
+    part = share_of(share, formula)
     return check_of(
         exceeds(signs_tail),
         grids["both"],

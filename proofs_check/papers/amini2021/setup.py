@@ -13,10 +13,10 @@ from scipy import special
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Exact, Setting, Tail
+from proofs_check.claim import Setting, Tail
 from proofs_check.papers import shared
 from proofs_check.papers.amini2021 import trials
-from proofs_check.papers.shared import Exceeds, real
+from proofs_check.papers.shared import real
 
 NOISE = 1.5
 TAU = math.sqrt(3.25)
@@ -56,11 +56,6 @@ class Inputs(shared.Inputs):
 
 GRAM_TAIL = partial(Tail, trials.gram_error)
 """What makes a Tail of a bound on |K - E K| / n."""
-
-
-def exceeds(log_tail: Callable[..., float]) -> Callable[..., Exact]:
-    """Return what makes an Exact of a bound: the statistic with this tail exceeds it as rarely as it claims."""
-    return lambda bound: Exact(Exceeds(log_tail, bound))
 
 
 def at_least(value: Any, lower: Bound) -> tuple[float, Bound]:

@@ -34,7 +34,6 @@ from proofs_check.papers.chen2016.setup import (
     Settings,
     Sides,
     all_at_most_one,
-    exceeds,
     exceeds_in_floats,
     pair_setting,
     pair_settings,
@@ -44,7 +43,7 @@ from proofs_check.papers.chen2016.setup import (
     times,
 )
 from proofs_check.papers.chen2016.trials import inner_product
-from proofs_check.papers.shared import LOG2, Exceeds, Grids, check_of, wrong
+from proofs_check.papers.shared import LOG2, Exceeds, Grids, check_of, exceeds, wrong
 
 
 def lem2_1(inputs: Inputs) -> Check:

@@ -34,7 +34,6 @@ from proofs_check.papers.chen2016.setup import (
     Sides,
     below,
     distances_of,
-    exceeds,
     exceeds_in_floats,
     fewest,
     limit_tail,
@@ -56,8 +55,9 @@ from proofs_check.papers.shared import (
     as_residual,
     bound_of,
     check_of,
+    exceeds,
     lines,
-    part_of,
+    share_of,
     wrong,
 )
 
@@ -88,7 +88,9 @@ def lem4_1(grids: Grids) -> Check:
         wrong(
             "the variance of chi-square alone", "term left out", bound=_variance_only
         ),
-        wrong("a hundredth less", "wrong factor", bound=part_of(0.99, fourier.log_mgf)),
+        wrong(
+            "a hundredth less", "wrong factor", bound=share_of(0.99, fourier.log_mgf)
+        ),
         printed=_generating_as_printed,
         printed_settings=grids["both"][:3],
         corrected=_generating,

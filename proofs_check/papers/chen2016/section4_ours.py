@@ -52,7 +52,6 @@ from proofs_check.papers.chen2016.setup import (
     Settings,
     Sides,
     all_at_most_one,
-    exceeds,
     exceeds_in_floats,
     limit_tail,
     pair_setting,
@@ -72,6 +71,7 @@ from proofs_check.papers.shared import (
     as_residual,
     bound_of,
     check_of,
+    exceeds,
     real,
     wrong,
 )

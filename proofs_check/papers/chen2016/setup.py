@@ -288,11 +288,6 @@ def tail(trial: Trial) -> Make:
     return lambda formula: Tail(trial, bound_of(formula))
 
 
-def exceeds(log_tail: Callable[..., float]) -> Make:
-    """Return what makes the statement that a statistic exceeds the bound of a formula with at most its probability."""
-    return lambda formula: Exact(Exceeds(log_tail, formula))
-
-
 def exceeds_in_floats(log_tail: Callable[..., float]) -> Make:
     """Return `exceeds` for formulas that are evaluated in floats alone, such as quadratures: they have no balls."""
     # Enclosures take what an `Exceeds` claims from its formula in balls, and what a method claims in floats.

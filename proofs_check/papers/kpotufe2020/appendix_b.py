@@ -46,8 +46,8 @@ from proofs_check.papers.shared import (
     check_of,
     lines,
     op_norm,
-    part_of,
     real,
+    share_of,
     wrong,
 )
 
@@ -183,7 +183,7 @@ def _share_tail(value: float, n: float, w: float, formula: float) -> float:
 
 def lemB_2_rare(grids: Grids) -> Check:
     exceeds = Exact(Exceeds(_share_tail, deviation_of_two_atoms))
-    smaller = Exact(Exceeds(_share_tail, part_of(0.99, deviation_of_two_atoms)))
+    smaller = Exact(Exceeds(_share_tail, share_of(0.99, deviation_of_two_atoms)))
     sharp = grids["H"]
     operator = grids["F"]
     extreme = sharp[-1:] + operator[-1:]

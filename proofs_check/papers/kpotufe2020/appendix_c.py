@@ -18,7 +18,7 @@ from proofs_check.papers.kpotufe2020.setup import (
     Inputs,
 )
 from proofs_check.papers.kpotufe2020.trials import Arrays, Numbers
-from proofs_check.papers.shared import Exceeds, Grids, bound_of, part_of, real
+from proofs_check.papers.shared import Exceeds, Grids, bound_of, real, share_of
 
 SPECTRA = {
     "rank one": (1.0, *7 * (0.0,)),
@@ -157,7 +157,7 @@ def thmC_2(grids: Grids) -> Check:
     formula = mean_of_exponentials
     settings = grids["corrected"]
     linear = Exact(Exceeds(_exponentials_tail, partial(formula, variance=0.0)))
-    smaller = Exact(Exceeds(_exponentials_tail, part_of(0.99, formula)))
+    smaller = Exact(Exceeds(_exponentials_tail, share_of(0.99, formula)))
     return Check(
         printed=Form(Exact(Exceeds(_signs_tail, mean_of_signs)), grids["printed"]),
         corrected=Form(Exact(Exceeds(_exponentials_tail, formula)), settings),

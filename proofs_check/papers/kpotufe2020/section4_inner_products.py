@@ -47,7 +47,7 @@ from proofs_check.papers.shared import (
     check_of,
     lines,
     op_norm,
-    part_of,
+    share_of,
     wrong,
 )
 
@@ -131,7 +131,7 @@ def _orthogonal_atoms_tail(value: float, p: float, formula: float) -> float:
 
 def prop1_explicit_rare(grids: Grids) -> Check:
     exceeds = Exact(Exceeds(_orthogonal_atoms_tail, orthogonal_atoms))
-    smaller = Exact(Exceeds(_orthogonal_atoms_tail, part_of(0.99, orthogonal_atoms)))
+    smaller = Exact(Exceeds(_orthogonal_atoms_tail, share_of(0.99, orthogonal_atoms)))
     settings = sum(grids.values(), ())
     extreme = tuple(s for s in settings if max(s.numbers["p"], s.numbers["tau"]) == 1e6)
     return Check(

@@ -41,8 +41,8 @@ from proofs_check.papers.shared import (
     bound_of,
     check_of,
     lines,
-    part_of,
     rng_of,
+    share_of,
     wrong,
 )
 
@@ -130,7 +130,7 @@ def eq9(inputs: Inputs, grids: Grids) -> Check:
     # The statistic is in units in which the energy is 1/2 and d = 1.
     printed = bound_of(formula, energy=0.5, as_printed=True)
     exceeds = Exact(Exceeds(_normal_tail, formula))
-    smaller = Exact(Exceeds(_normal_tail, part_of(0.99, formula)))
+    smaller = Exact(Exceeds(_normal_tail, share_of(0.99, formula)))
     settings = grids["corrected"]
     return Check(
         printed=Form(Tail(standardised_difference, printed), inputs.at(20.0)),

@@ -20,7 +20,7 @@ from proofs_check.papers.amini2021 import (
     section3_3_examples,
     setup,
 )
-from proofs_check.papers.shared import part_of
+from proofs_check.papers.shared import share_of
 
 TINY = dataclasses.replace(draws.QUICK, max_trials=128, max_control=128, max_draws=1000)
 
@@ -148,7 +148,7 @@ def test_a_bound_that_is_sharp_may_not_be_a_twentieth_smaller(
     monkeypatch, name, chosen
 ):
     true = getattr(concentration, name)
-    monkeypatch.setattr(concentration, name, part_of(0.95, true))
+    monkeypatch.setattr(concentration, name, share_of(0.95, true))
     (claim,) = register.claims(only=[chosen])
     (result,) = run.run([corrected_only(claim)], profile=TINY, seed=0)
     assert result.corrected.status == "refuted"
