@@ -2,7 +2,7 @@
 
 Arguments are numbers, or arrays that broadcast against each other. Python floats give exact float64; arrays and tracers
 give `jax.numpy`, so that bounds can be jitted, mapped and differentiated. Numbers of mpmath give numbers of mpmath, and
-`proofs_check.engine.enclosures.bound` gives balls: the formula is the same, its constants are exact, and nothing is
+`proofs_check.engine.decided.bound` gives balls: the formula is the same, its constants are exact, and nothing is
 rounded to a float. What is no number is a ValueError that names the argument. The static flag `as_printed` takes a
 statement as its paper prints it, where that is not what is proved.
 """

@@ -23,7 +23,7 @@ from proofs_check.claim import (
     Rare,
     Setting,
 )
-from proofs_check.engine import enclosures, samples, tilting
+from proofs_check.engine import decided, enclosures, samples, tilting
 from proofs_check.papers.populations import Population
 
 LOG2 = math.log(2.0)
@@ -298,7 +298,7 @@ def _sides(
         formula = statement.probability.bound
         known = {**numbers, **setting.shapes}
         arguments = {name: known[name] for name in arguments_of(formula)}
-        right = valid(enclosures.bound(formula, **arguments), setting)
+        right = valid(decided.bound(formula, **arguments), setting)
         tail = functools.partial(function, right.value)
         return samples.evaluate(tail, in_balls), right.log_failure.exp()
     names = inspect.signature(function).parameters

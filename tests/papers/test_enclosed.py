@@ -6,7 +6,8 @@ from fractions import Fraction
 import pytest
 
 from proofs_check.claim import Exact, Identity, Inequality
-from proofs_check.engine.enclosures import at_most, ball, bound, precision, prove
+from proofs_check.engine.decided import bound
+from proofs_check.engine.enclosures import at_most, ball, precision, prove
 from proofs_check.papers.amini2021.probabilities import _changes, _outside
 from proofs_check.papers.chen2016 import cosines, proofs
 from proofs_check.papers.ghashami2016.proofs import (

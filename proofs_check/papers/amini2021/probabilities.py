@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from jaxkern.bounds import concentration
+from proofs_check.engine.decided import bound
 from proofs_check.engine.enclosures import (
     Ball,
     ball,
     binomial_tail,
-    bound,
     chi_square_below,
     chi_square_tail,
     normal_tail,

@@ -9,11 +9,11 @@ import numpy as np
 
 from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Enclosed
+from proofs_check.engine.decided import bound
 from proofs_check.engine.enclosures import (
     Ball,
     at_most,
     ball,
-    bound,
     chi_square_below,
     each,
     equal,

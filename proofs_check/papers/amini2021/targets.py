@@ -12,7 +12,7 @@ import numpy as np
 from jaxkern.bounds import Bound, concentration
 from jaxkern.linalg import eigvalsh
 from proofs_check.claim import Form
-from proofs_check.engine import enclosures
+from proofs_check.engine import decided
 from proofs_check.engine.adversary import Target
 from proofs_check.papers import adversaries
 from proofs_check.papers.amini2021.section3_1 import truncated
@@ -93,7 +93,7 @@ def _recheck_slope(params: Result, *, formula: Formula) -> Form:
 
 def _enclosed_slope(params: Result, *, formula: Formula) -> tuple[Any, Any]:
     tau = np.exp(params["log_lengthscale"])
-    right = enclosures.bound(formula, lengthscale=tau).value
+    right = decided.bound(formula, lengthscale=tau).value
     return _steepness(params), tau * right
 
 

@@ -16,7 +16,7 @@ from numpy.linalg import norm
 from jaxkern.bounds import fourier
 from jaxkern.linalg import matmul
 from proofs_check.claim import Form
-from proofs_check.engine import enclosures
+from proofs_check.engine import decided, enclosures
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import between, inequality, length
 from proofs_check.papers.chen2016 import cosines
@@ -172,7 +172,7 @@ def _enclosed_log_mgf(params: Values) -> Balls:
         lambda w, _: (2 * s * (r * w / 2).sin() ** 2 - w**2 / 2).exp(), 0, 40
     )
     mean = integral.real * (2 / arb.pi()).sqrt()
-    right = enclosures.bound(fourier.log_mgf, s=s, distance=r, as_printed=True)
+    right = decided.bound(fourier.log_mgf, s=s, distance=r, as_printed=True)
     return mean.log() - s * (1 - (-(r**2) / 2).exp()), right.value
 
 
@@ -239,4 +239,4 @@ def _recheck_gradient(params: Values, *, bound: Any) -> Form:
 
 def _enclosed_gradient(params: Values, *, bound: Any) -> Balls:
     slope, numbers = _sizes(params)
-    return slope, enclosures.bound(bound, **numbers).value
+    return slope, decided.bound(bound, **numbers).value

@@ -9,12 +9,12 @@ from typing import Any
 
 from jaxkern.bounds import streaming
 from proofs_check.claim import Enclosed
+from proofs_check.engine.decided import bound
 from proofs_check.engine.enclosures import (
     Ball,
     at_most,
     ball,
     binomial_tail,
-    bound,
     equal,
 )
 from proofs_check.papers.ghashami2016 import algorithm1

@@ -17,7 +17,7 @@ from jaxkern.bounds import fourier as bounds
 from jaxkern.gram import gram
 from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Form, Setting, Tail
-from proofs_check.engine import enclosures
+from proofs_check.engine import decided, enclosures
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import (
     FOUND,
@@ -362,7 +362,7 @@ def _enclosed_late(params: Found) -> tuple[Any, Any]:
     """Both sides as printed."""
     Z = _features(params)
     sizes = {"num_points": len(Z), "sketch_size": SKETCH}
-    return _outside(Z, BALLS, 0.0), enclosures.bound(PRINTED_PROJECTION, **sizes).value
+    return _outside(Z, BALLS, 0.0), decided.bound(PRINTED_PROJECTION, **sizes).value
 
 
 ORDER = 4
@@ -427,4 +427,4 @@ def _excess_best_rank(params: Params, key: Array, *, formula: Formula) -> Array:
 def _enclosed_best_rank(params: Found, *, formula: Formula) -> tuple[Any, Any]:
     """Both sides."""
     left, tail, spectral = _norms(_matrices(params)["G"], params["values"], BALLS)
-    return left, enclosures.bound(formula, tail=tail, spectral=spectral).value
+    return left, decided.bound(formula, tail=tail, spectral=spectral).value

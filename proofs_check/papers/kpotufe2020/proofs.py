@@ -11,12 +11,12 @@ from typing import Any
 
 from jaxkern.bounds import sketching
 from proofs_check.claim import Enclosed
+from proofs_check.engine.decided import bound
 from proofs_check.engine.enclosures import (
     Ball,
     at_most,
     ball,
     binomial_tail,
-    bound,
     chi_square_below,
     chi_square_tail,
     equal,

@@ -13,7 +13,7 @@ from scipy import special, stats
 from jaxkern.bounds import sketching
 from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Exact, Form, Setting
-from proofs_check.engine import enclosures, tilting
+from proofs_check.engine import decided, enclosures, tilting
 from proofs_check.engine.adversary import Target
 from proofs_check.engine.sets import nearest_shares
 from proofs_check.papers.adversaries import FOUND, gaussian, squared_distances
@@ -189,7 +189,7 @@ def _enclosed(params: Point) -> tuple[Any, Any]:
     weights, K = _law(params)
     root = np.sqrt(weights)
     M = root[:, None] * K * root
-    right = enclosures.bound(
+    right = decided.bound(
         BOUNDS["printed"],
         op_norm=enclosures.eigenvalues(M)[-1],
         trace=np.trace(M),

@@ -11,7 +11,7 @@ from support.bound_cases import TABLES
 
 from jaxkern.bounds import concentration, fourier, sketching, streaming
 from jaxkern.bounds._bound import exact, is_other, xp
-from proofs_check.engine import enclosures
+from proofs_check.engine import decided, enclosures
 
 flint = pytest.importorskip("flint")
 mpmath = pytest.importorskip("mpmath")
@@ -42,7 +42,7 @@ def digits():
 
 
 def in_balls(case, **changes):
-    return enclosures.bound(case.bound, **case.words | changes)
+    return decided.bound(case.bound, **case.words | changes)
 
 
 def in_mpmath(case, **changes):
@@ -124,23 +124,23 @@ def test_beside_an_edge_the_hypotheses_hold_where_they_do_for_floats(evaluate):
 
 def test_equal_exact_numbers_are_decided():
     words = dict(energy=60, row_energy=2)
-    at_edge = enclosures.bound(streaming.leftover_rows, sketch_size=2, **words)
+    at_edge = decided.bound(streaming.leftover_rows, sketch_size=2, **words)
     assert at_edge.valid is True and at_edge.value == 64
     rank = dict(residual_energy=12, sketch_size=10, rank=2)
-    assert enclosures.bound(streaming.frequent_directions, **rank).valid is True
+    assert decided.bound(streaming.frequent_directions, **rank).valid is True
     odd = rank | {"sketch_size": 11}
     printed = streaming.frequent_directions
-    assert enclosures.bound(printed, **odd, as_printed=True).valid is False
-    assert enclosures.bound(printed, **rank, as_printed=True).valid is True
+    assert decided.bound(printed, **odd, as_printed=True).valid is False
+    assert decided.bound(printed, **rank, as_printed=True).valid is True
     half = rank | {"rank": 1.5}
-    assert enclosures.bound(streaming.frequent_directions, **half).valid is False
+    assert decided.bound(streaming.frequent_directions, **half).valid is False
 
 
 @pytest.mark.parametrize("arithmetic", [float, mpmath.mpf, flint.arb])
 def test_the_log_of_a_tiny_failure_probability_is_exact(arithmetic):
     def log_failure(formula, **words):
         if arithmetic is flint.arb:
-            return enclosures.bound(formula, **words).log_failure
+            return decided.bound(formula, **words).log_failure
         return formula(**{k: arithmetic(v) for k, v in words.items()}).log_failure
 
     size = dict(num_landmarks=100, rank=4)
@@ -158,7 +158,7 @@ def test_the_log_of_a_tiny_failure_probability_is_exact(arithmetic):
 
 
 def test_what_is_certainly_infinite_or_undefined_is_so_as_in_ieee_and_the_rest_raises():
-    number = enclosures._Decided
+    number = decided._Decided
     wide = number(flint.arb(0, 0.1))
     assert (number(1) / 0).ball == flint.arb.pos_inf()
     assert (-1 / number(0)).ball == flint.arb.neg_inf()
@@ -187,7 +187,7 @@ def test_what_is_certainly_infinite_or_undefined_is_so_as_in_ieee_and_the_rest_r
 
 
 def test_functions_are_those_of_the_arithmetic_also_of_mixed_numbers():
-    ball = enclosures._Decided(2)
+    ball = decided._Decided(2)
     third = mpmath.mpf(1) / 3
     assert xp.sqrt(third) == mpmath.sqrt(third) and xp.floor(third + 5) == 5
     assert xp.maximum(third, 0.25) == xp.maximum(0.25, third) == third
@@ -298,7 +298,7 @@ def test_constants_have_the_digits_of_the_arithmetic(name):
     words, *formulas = CONSTANTS[name]
     topic, function = name.split(".")
     formula = getattr(importlib.import_module(f"jaxkern.bounds.{topic}"), function)
-    ball = enclosures.bound(formula, **words)
+    ball = decided.bound(formula, **words)
     number = formula(**{word: mpmath.mpf(value) for word, value in words.items()})
     for text, field in zip(formulas, ("value", "log_failure"), strict=True):
         if text:

@@ -38,7 +38,8 @@ def test_the_bounds_of_6_in_both_norms_are_one_number_in_one_coordinate(x64):
 
 def test_the_proof_for_every_constant_is_about_the_bound_of_theorem_1():
     flint = pytest.importorskip("flint")
-    from proofs_check.engine.enclosures import ball, bound, precision
+    from proofs_check.engine.decided import bound
+    from proofs_check.engine.enclosures import ball, precision
     from proofs_check.papers.kpotufe2020 import proofs
 
     formula = section4_inner_products.printed_for_orthogonal_atoms
