@@ -94,6 +94,11 @@ def pytest_addoption(parser):
         action="store_true",
         help="run the property modules in single precision",
     )
+    parser.addoption(
+        "--float64",
+        action="store_true",
+        help="run all tests of jaxkern in double precision",
+    )
 
 
 @pytest.hookimpl(wrapper=True)  # before that of xdist
@@ -257,6 +262,16 @@ def dtype(request):
 def double_precision(request):
     """Run a module in double precision on a CPU, elsewhere or with --float32 in single."""
     with jax.enable_x64(ON_CPU and not request.config.getoption("float32")):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def precision(request):
+    """Run a test in double precision if it or its module is marked `float64`, and any of jaxkern with --float64."""
+    is_double = request.node.get_closest_marker("float64") or (
+        request.config.getoption("float64") and "jaxkern" in request.path.parts
+    )
+    with jax.enable_x64(True) if is_double else contextlib.nullcontext():
         yield
 
 

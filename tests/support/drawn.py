@@ -8,21 +8,16 @@ coordinates of the span of all points; it shares no code with the package.
 import dataclasses
 import functools
 
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 from scipy import stats
 
 from jaxkern import kernels
 
-N, DIM = 12, 3
-PRECISIONS = (
-    ("float32", "float64") if jax.config.jax_platforms == "cpu" else ("float32",)
-)
-in_every_precision = pytest.mark.parametrize("dtype", PRECISIONS)
-in_one_precision = pytest.mark.parametrize("dtype", PRECISIONS[-1:])
+N, _, DIM = house.USUAL
 ALARM = 1e-9
 """The probability at most, where a statement holds, of one test of one case of it saying that it does not."""
 
@@ -80,8 +75,9 @@ class Drawn:
     uneven: float
     missing: int
 
-    def given(self, dtype):
-        """Return kernel, points X and Y (N, DIM) each, and weights (N,), of a dtype."""
+    def given(self):
+        """Return kernel, points X and Y (N, DIM) each, and weights (N,), in the precision of the environment."""
+        dtype = house.dtype()
         rng = np.random.default_rng(self.seed)
         points = np.asarray(
             ARRANGEMENTS[self.arrangement](rng) * 10**self.lengthscale, dtype
@@ -102,15 +98,14 @@ class Drawn:
         """Return one of the keys of the case."""
         return jax.random.fold_in(jax.random.key(self.seed), number)
 
-    def numbers(self, dtype, *shape):
+    def numbers(self, *shape):
         """Return standard normal numbers that are the same for equal shapes."""
-        return jnp.asarray(
-            np.random.default_rng([self.seed, *shape]).normal(size=shape), dtype
-        )
+        source = np.random.default_rng([self.seed, *shape])
+        return jnp.asarray(source.normal(size=shape), house.dtype())
 
-    def exact(self, dtype):
+    def exact(self):
         """Return the oracle for the same numbers."""
-        made, *arrays = self.given(dtype)
+        made, *arrays = self.given()
         return Exact(*jax.tree.map(np.float64, (jax.tree.leaves(made), *arrays)))
 
 
