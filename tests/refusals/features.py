@@ -1,9 +1,10 @@
 """What `jaxkern.features` refuses."""
 
+import house
 import numpy as np
 
 from jaxkern import features
-from jaxkern.kernels import Distance, Gaussian
+from jaxkern.kernels import Cauchy, Distance, Gaussian, Laplacian, Linear
 
 LANDMARKS = np.zeros((5, 2), np.float32)
 
@@ -38,4 +39,95 @@ REFUSED = [
     ),
     (kernel_pca, {"centered": 1}, "centered must be True or False"),
     (kernel_pca, {"normalized": "yes"}, "normalized must be True or False"),
+]
+
+
+def drawn(function):
+    arguments = {"key": house.key(), "kernel": Gaussian(1.0), "dim": 2}
+    return function, arguments | {"num_frequencies": 3}
+
+
+def paired_fourier():
+    return drawn(features.paired_fourier)
+
+
+def shifted_fourier():
+    return drawn(features.shifted_fourier)
+
+
+def orthogonal_fourier():
+    return drawn(features.orthogonal_fourier)
+
+
+def fastfood():
+    return drawn(features.fastfood)
+
+
+def cosines_of_points():
+    phi = features.PairedFourier(Gaussian(1.0), LANDMARKS)
+    return phi, {"X": LANDMARKS}
+
+
+def cosines_of_many_kernels():
+    phi = features.PairedFourier(Gaussian(np.ones(3)), LANDMARKS)
+    return phi, {"X": LANDMARKS}
+
+
+ROTATED = "rotation invariant spectral law for .* fastfood, got {}.* use paired_fourier"
+
+for draw in (paired_fourier, shifted_fourier, orthogonal_fourier, fastfood):
+    REFUSED += [
+        (
+            draw,
+            {"kernel": Linear()},
+            "known spectral law, got Linear; pass one of Cauchy, Exp",
+        ),
+        (
+            draw,
+            {"kernel": 2.0 * (Gaussian(1.0) * Gaussian(1.0))},
+            "known spectral law, got Product",
+        ),
+        (
+            draw,
+            {"kernel": Gaussian(1.0) + Gaussian(2.0)},
+            "known spectral law, got Sum.* side by side",
+        ),
+        (draw, {"dim": 0}, "dim must be at least 1, got 0"),
+        (draw, {"num_frequencies": 0}, "num_frequencies must be at least 1, got 0"),
+        (draw, {"dtype": int}, "dtype must be float32 or float64, got <class 'int'>"),
+        (draw, {"dtype": "double trouble"}, "float64, got 'double trouble'"),
+    ]
+
+REFUSED += [
+    (
+        orthogonal_fourier,
+        {"kernel": 2.0 * Laplacian(1.0)},
+        ROTATED.format("Laplacian"),
+    ),
+    (fastfood, {"kernel": Cauchy(1.0)}, ROTATED.format("Cauchy")),
+    (
+        cosines_of_points,
+        {"X": LANDMARKS[:, :1]},
+        r"X must have shape \(\.\.\., 2\), got \(5, 1\)",
+    ),
+    (
+        cosines_of_points,
+        {"X": np.float32(1)},
+        r"X must have shape \(\.\.\., 2\), got \(\)",
+    ),
+    (
+        cosines_of_points,
+        {"X": LANDMARKS.astype(int)},
+        "X must have dtype float32 or float64, got int64",
+    ),
+    (
+        cosines_of_points,
+        {"X": np.float64(LANDMARKS)},
+        "X must have the dtype of the fitted map, float32, got float64",
+    ),
+    (
+        cosines_of_many_kernels,
+        {},
+        "lengthscale must be a scalar where the kernel is evaluated",
+    ),
 ]

@@ -1,490 +1,269 @@
-"""Random Fourier features: exact identities, means in every row of a block. (The laws of draws are a claim.)"""
+"""Random Fourier features: what is exact in every draw of the four maps. The laws of draws: test_fourier_laws.py."""
 
-import itertools
+import functools
 import math
-from fractions import Fraction
-from functools import cache, partial
 
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import special
-from support.drawn import VALUES
 from support.jaxprs import largest_intermediate
-from support.numerics import eps
 
-from jaxkern import features, kernels
-from jaxkern._blocks import by_blocks
 from jaxkern.features import (
+    PairedFourier,
     fastfood,
     orthogonal_fourier,
     paired_fourier,
     shifted_fourier,
 )
-from jaxkern.features._fourier import _cos_of_turns, _shifted_block, turns_by_digits
-from jaxkern.kernels import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
-from jaxkern.kernels._spectra import LAWS
+from jaxkern.kernels import Gaussian
 
-N, M, DIM = 20, 11, 3
-LENGTHSCALE = 1.5
-MAPS = (paired_fourier, shifted_fourier, orthogonal_fourier)
-ALL = (*MAPS, fastfood)  # whose frequencies have a module of their own
-PAIRED = (
-    paired_fourier,
-    pytest.param(orthogonal_fourier, marks=pytest.mark.slow),
-    fastfood,
-)  # one type and another
-BLOCKS = [(orthogonal_fourier, 4, Gaussian), (fastfood, 3, Matern52)]
-OTHERS = itertools.product(BLOCKS, (Exponential, Gaussian, Matern32, Matern52))
-BLOCKS += [
-    pytest.param(*block[:2], k, marks=pytest.mark.slow)
-    for block, k in OTHERS
-    if k is not block[2]
-]
+DIM = house.USUAL[2]
+FREQUENCIES = 11
+"""Four blocks of 3 orthogonal frequencies or three of 4 of Fastfood, of which the last one is cut."""
+MAPS = (paired_fourier, shifted_fourier, orthogonal_fourier, fastfood)
+close = functools.partial(np.testing.assert_allclose, rtol=0)
+in_double = pytest.param(fastfood, marks=pytest.mark.float64)
+
+all_maps = pytest.mark.parametrize("make", MAPS)
+"""Orthogonal frequencies are mapped as paired ones are, and Fastfood as it is."""
+both_products = pytest.mark.parametrize("make", [paired_fourier, in_double])
 
 
-def data(rng, dtype, offset=0.0):
-    return np.asarray(rng.normal(size=(N, DIM)) + offset, dtype)
+def draw(make, lengthscale=house.LENGTHSCALE, num_frequencies=FREQUENCIES):
+    kernel = Gaussian(lengthscale)
+    return make(house.key(), kernel, DIM, num_frequencies=num_frequencies)
 
 
-def draw(make, kernel=None, m=M, seed=0, dim=DIM, **options):
-    return make(
-        jax.random.key(seed),
-        kernel or Matern32(LENGTHSCALE),
-        dim,
-        num_frequencies=m,
-        **options,
-    )
+def phases_of(phi, X):
+    """Return <w_j, x_i> / lengthscale in float64."""
+    return np.float64(X) @ np.float64(phi.frequencies).T / house.LENGTHSCALE
 
 
-def by_name(function):
-    return function.__name__
+def cosines(phi, phases):
+    """Return the features at these phases <w_j, x_i> / lengthscale, by NumPy."""
+    count = phi.num_frequencies
+    if hasattr(phi, "shifts"):
+        return math.sqrt(2 / count) * np.cos(phases + np.float64(phi.shifts))
+    columns = [np.cos(phases), np.sin(phases)]
+    return np.concatenate(columns, axis=1) / math.sqrt(count)
 
 
-def phases(phi, X):
-    """Return <w_j, x_i> / lengthscale in float64 and the rounding that computing them in the dtype of X leaves."""
-    W = np.float64(phi.frequencies) / LENGTHSCALE
-    X64 = np.float64(X)
-    size = np.abs(X64) @ np.abs(W).T
-    return X64 @ W.T, (DIM + 3) * eps(X.dtype) * size
+@all_maps
+@pytest.mark.parametrize("family", ["plain", "offset"])
+def test_features_are_the_cosines_at_the_frequencies(make, family):
+    """Far from the origin phases have the rounding of <w, x>, and cosines have none beyond it."""
+    X = house.data(family).X
+    phi = draw(make)
+    phases = phases_of(phi, X)
+    expected = cosines(phi, phases)
+    # A product of dim terms, or for Fastfood of 4 sums of 4 terms, with rounded rates.
+    lengths = getattr(phi, "lengths", np.linalg.norm(phi.frequencies, axis=1))
+    sizes = np.outer(np.linalg.norm(X, axis=1), lengths) / house.LENGTHSCALE
+    slack = house.eps() * (12 * sizes + 8) * math.sqrt(2 / FREQUENCIES)
+    error = np.abs(phi(X) - expected)
+    columns = error.reshape(len(X), -1, FREQUENCIES)
+    assert (columns <= slack[:, None]).all()
+    assert slack.mean() < 0.1 * np.abs(expected).mean()
 
 
-@pytest.mark.parametrize("make", MAPS, ids=by_name)
-def test_features_are_the_literal_cosines(make, dtype, rng):
-    """Also far from the origin, where phases have the rounding of <w, x> and cosines none beyond it."""
-    phi = draw(make, dtype=dtype)
-    assert (
-        phi.frequencies.shape == (M, DIM)
-        and phi.frequencies.dtype == dtype
-        and phi.num_frequencies == M
-    )
-    for X in (data(rng, dtype), data(rng, dtype, 1e3)):
-        exact, rounding = phases(phi, X)
-        if make is shifted_fourier:
-            expected = math.sqrt(2 / M) * np.cos(exact + np.float64(phi.shifts))
-            allowed = math.sqrt(2 / M) * (rounding + 8 * eps(dtype))
-        else:
-            expected = np.concatenate(
-                [np.cos(exact), np.sin(exact)], axis=1
-            ) / math.sqrt(M)
-            allowed = math.sqrt(1 / M) * (np.tile(rounding, 2) + 8 * eps(dtype))
-        Z = phi(X)
-        assert Z.dtype == dtype and Z.shape == expected.shape == (N, phi.num_features)
-        assert (np.abs(np.float64(Z) - expected) <= allowed).all()
-        assert allowed.mean() < 0.3 * math.sqrt(1 / M)
+def test_cosines_and_slopes_have_the_accuracy_of_a_library_function():
+    """A rate of exactly one turn a unit, so that NumPy knows the phases: whole turns are subtracted exactly.
 
-
-def test_cosines_of_turns_have_the_accuracy_of_a_library_function(dtype):
-    """Against NumPy in float64 where whole turns are subtracted exactly; the derivative is minus the sine."""
-    sizes = np.asarray(
-        [0.0, 1e-30, 1e-4, 0.1, 0.25, 0.5, 0.75, 1.0, 3.0, 1e3, 2.0**21 + 0.25, 1e30]
-    )
-    turns = jnp.asarray(
-        np.concatenate([sizes, -sizes, np.linspace(-1, 1, 2001)]), dtype
-    )
+    The shape is literal: the series of the sine has to be seen all over its interval.
+    """
+    sizes = np.array([1e-30, 1e-4, 0.1, 0.25, 0.5, 0.75, 3.0, 1e3, 2.0**21 + 0.25])
+    grid = np.concatenate([sizes, -sizes, np.linspace(-1, 1, 1001)])
+    turns = grid[:, None].astype(house.dtype())
+    unit = np.full((1, 1), 2 * np.pi, house.dtype())
+    phi = PairedFourier(Gaussian(1.0), unit)
+    features, slopes = jax.jvp(phi, (turns,), (np.ones_like(turns),))
     exact = np.float64(turns)
-    exact = 2 * math.pi * (exact - np.round(exact))
-    cosines, slopes = jax.jvp(_cos_of_turns, (turns,), (jnp.ones_like(turns),))
-    assert cosines.dtype == dtype
-    assert np.abs(np.float64(cosines) - np.cos(exact)).max() <= 2 * eps(dtype)
-    assert np.abs(np.float64(slopes) / (2 * math.pi) + np.sin(exact)).max() <= 2 * eps(
-        dtype
-    )
-    assert np.isnan(
-        _cos_of_turns(jnp.asarray([jnp.inf, -jnp.inf, jnp.nan], dtype))
-    ).all()
+    phases = 2 * math.pi * (exact - np.round(exact))
+    close(features, cosines(phi, phases), atol=2 * house.eps())
+    quarter = math.pi / 2
+    expected = 2 * math.pi * cosines(phi, phases + quarter)
+    close(slopes, expected, atol=15 * house.eps())
 
 
-@pytest.mark.parametrize("make", PAIRED, ids=by_name)
-def test_the_diagonal_of_paired_features_is_exactly_one(make, dtype, rng):
-    """Whatever the phase: |cos^2 + sin^2 - 1| <= 2 eps each, summed here in float64."""
-    for lengthscale, offset in itertools.product((LENGTHSCALE, 1e-6), (0.0, 1e3)):
-        Z = np.float64(
-            draw(make, Matern32(lengthscale), dtype=dtype)(data(rng, dtype, offset))
-        )
-        np.testing.assert_allclose((Z**2).sum(1), 1, rtol=0, atol=4 * eps(dtype))
+@both_products
+@pytest.mark.parametrize("family", ["plain", "offset"])
+@pytest.mark.parametrize("lengthscale", [house.LENGTHSCALE, 1e-6])
+def test_the_diagonal_of_paired_features_is_exactly_one(make, family, lengthscale):
+    """Whatever the phase: |cos^2 + sin^2 - 1| <= 2 eps for each, summed here in float64."""
+    Z = np.float64(draw(make, lengthscale)(house.data(family).X))
+    close((Z**2).sum(axis=1), 1, atol=4 * house.eps())
 
 
-@pytest.mark.parametrize("make", PAIRED, ids=by_name)
-def test_far_points_keep_the_inner_products_of_those_near_them(make, dtype, rng):
-    """Exact differences in extended precision; also a row alone, and a slope that a far row does not lose."""
-    limit, phi = (1e-5 if dtype == "float32" else 1e-11), draw(make, dtype=dtype)
-    W, plain = np.float64(phi.frequencies) / LENGTHSCALE, rng.normal(size=(N, DIM))
-    for far in (10.0, 1e3, 1e6, 1e12):
-        for where in (
-            np.ones((N, 1)),
-            np.eye(1, DIM) * (np.arange(N) >= N // 2)[:, None],
-            np.eye(N, DIM),
-        ):
-            X = np.asarray(plain + far * where, dtype)
-            differences = np.float64(X[:, None].astype(np.longdouble) - X[None])
-            close = np.linalg.norm(differences, axis=-1) < 10 * LENGTHSCALE
-            Z = np.float64(phi(X))
-            error = np.abs(Z @ Z.T - np.cos(differences @ W.T).mean(axis=-1))
-            assert close.sum() >= N and error[close].max() <= limit
-            np.testing.assert_allclose(
-                np.asarray(phi(X[:1]))[0], Z[0], rtol=0, atol=limit
-            )
-    slope = jax.jit(jax.grad(lambda x: phi(x)[0]))(np.full(DIM, 1e3, dtype))
-    expected = -np.sin(np.full(DIM, 1e3) @ W[0]) * W[0] / math.sqrt(M)
-    np.testing.assert_allclose(
-        slope, expected, rtol=0, atol=3e3 * eps(dtype) * np.abs(W[0]).sum()
-    )
+ROWS = house.USUAL[0]
+FAR = {
+    "all": np.ones((ROWS, DIM)),
+    "half of the rows": np.outer(np.arange(ROWS) < ROWS // 2, [1, 0, 0]),
+    "a row for each column": np.eye(ROWS, DIM),
+}
 
 
-@pytest.mark.parametrize("unit", [1.0, 1e30])
-def test_turns_by_digits_are_those_of_exact_fractions(unit, dtype, rng):
-    """Beyond 24 or 53 bits of whole turns, and near the end of the range; the control is one product."""
-    turn = np.asarray(0.7 * unit, dtype)
-    X = np.asarray(
-        rng.normal(size=(8, DIM)) * 10.0 ** rng.integers(-3, 8, size=(8, DIM)) * unit,
-        dtype,
-    )
-    rate = np.asarray(rng.normal(size=(5, DIM)) / 0.7 / unit, dtype)
-    exact = [
-        [
-            sum(
-                Fraction(float(a)) * Fraction(float(b))
-                for a, b in zip(x, w, strict=True)
-            )
-            for w in rate
-        ]
-        for x in X
-    ]
-    found, product = (
-        np.float64(jax.jit(turns_by_digits)(X, rate, turn)),
-        np.float64(X @ rate.T),
-    )
+@both_products
+@pytest.mark.parametrize("unit", [1.0, 1e25])
+@pytest.mark.parametrize("place", FAR)
+@pytest.mark.parametrize("distance", [10.0, 1e3, 1e6, 1e12])
+def test_far_points_keep_the_inner_products_of_those_near_them(
+    make, unit, place, distance
+):
+    """With exact differences in extended precision; a row alone has the same features. Units reach the ends of float32.
 
-    def apart(turns):
-        errors = [
-            [Fraction(float(t)) - e for t, e in zip(*rows, strict=True)]
-            for rows in zip(turns, exact, strict=True)
-        ]
-        return max(abs(error - round(error)) for row in errors for error in row)
-
-    assert apart(found) <= 4 * eps(dtype) < 1e4 * eps(dtype) < apart(product)
+    One product of large numbers would lose all digits: beyond a rounding of 3e-5 or 3e-11 phases come from digits.
+    """
+    X = unit * (house.data().X + distance * FAR[place])
+    X = X.astype(house.dtype())
+    exact = X.astype(np.longdouble)
+    differences = np.float64(exact[:, None] - exact) / unit
+    phi = draw(make, house.LENGTHSCALE * unit)
+    Z = np.float64(phi(X))
+    cosine = np.cos(phases_of(phi, differences)).mean(axis=-1)
+    error = np.abs(Z @ Z.T - cosine)
+    near = np.linalg.norm(differences, axis=-1) < 10 * house.LENGTHSCALE
+    limit = 1e-5 if house.dtype() == np.float32 else 1e-11
+    assert near.sum() >= ROWS
+    assert error[near].max() <= limit
+    close(phi(X[:1]), Z[:1], atol=limit)
 
 
-@pytest.mark.parametrize("make", ALL, ids=by_name)
-def test_constants_in_front_of_the_kernel_multiply_features_by_their_root(make, rng):
-    X = data(rng, "float32")
-    plain = draw(make)
-    scaled = draw(make, 3.0 * (Matern32(LENGTHSCALE) * 0.7))
-    assert np.array_equal(scaled.frequencies, plain.frequencies)
-    np.testing.assert_allclose(
-        scaled(X),
-        math.sqrt(2.1) * np.asarray(plain(X)),
-        rtol=8 * eps("float32"),
-        atol=0,
-    )
-    assert not np.asarray(draw(make, 0.0 * (Matern32(LENGTHSCALE) * 0.7))(X)).any()
+@pytest.mark.parametrize("make", [paired_fourier, shifted_fourier])
+def test_constants_in_front_of_the_kernel_multiply_features_by_their_root(make):
+    X = house.data().X
+    Z = np.asarray(draw(make)(X))
+    for factor in (3.0, 0.0):
+        kernel = factor * (0.7 * house.KERNEL)
+        phi = make(house.key(), kernel, DIM, num_frequencies=FREQUENCIES)
+        expected = math.sqrt(0.7 * factor) * Z
+        np.testing.assert_allclose(phi(X), expected, rtol=8 * house.eps())
 
 
-@pytest.mark.parametrize("make", MAPS, ids=by_name)
-def test_a_rescaled_lengthscale_is_rescaled_data(make, dtype, rng):
+@all_maps
+def test_a_rescaled_lengthscale_is_rescaled_data(make):
     """A power of two, so that not a digit changes."""
-    X = data(rng, dtype)
-    near, far = (
-        draw(make, Matern32(0.5), dtype=dtype),
-        draw(make, Matern32(2.0), dtype=dtype),
-    )
-    assert np.array_equal(near(X), far(4 * X)) and np.array_equal(
-        near.frequencies, far.frequencies
-    )
+    X = house.data().X
+    near = draw(make, 0.5)
+    far = draw(make, 2.0)
+    assert np.array_equal(near(X), far(4 * X))
 
 
-GOLDEN = [
-    (
-        paired_fourier,
-        Gaussian,
-        [[1.00401425, -0.906337202], [-2.44245577, -2.03568053]],
-    ),
-    (
-        paired_fourier,
-        Laplacian,
-        [[1.34195602, -0.773743212], [-11.8828716, -5.75782585]],
-    ),
-    (
-        paired_fourier,
-        Exponential,
-        [[1.34195602, -1.21140182], [-11.8828716, -9.90385628]],
-    ),
-    (paired_fourier, Cauchy, [[1.39549387, -0.953067362], [-0.998860419, -2.85691547]]),
-    (
-        paired_fourier,
-        Matern32,
-        [[1.06011021, -0.956975818], [-4.89192677, -4.07720804]],
-    ),
-    (paired_fourier, Matern52, [[1.18958485, -1.07385433], [-2.93813944, -2.44881129]]),
-    (
-        shifted_fourier,
-        Gaussian,
-        [[-0.574780166, 0.799836636], [-1.25747764, -0.401604414]],
-    ),
-    (
-        orthogonal_fourier,
-        Gaussian,
-        [[1.00401425, -0.906337202], [-2.13054752, -2.36015952]],
-    ),
-]
-"""The first two frequencies in the plane under jax.random.key(0) in float32, as first released."""
+@all_maps
+def test_a_larger_map_repeats_the_frequencies_of_a_smaller_one(make):
+    """Bit by bit, also where the last block of either is cut."""
+    X = house.data().X
+    small = draw(make, num_frequencies=house.FEATURES + 1)
+    large = draw(make)
+    _, *arrays = jax.tree.leaves(small)
+    _, *longer = jax.tree.leaves(large)
+    for array, other in zip(arrays, longer, strict=True):
+        assert np.array_equal(array, other[: len(array)])
+    few = small.num_frequencies
+    Z = math.sqrt(few) * small(X)[:, :few]
+    expected = math.sqrt(FREQUENCIES) * large(X)[:, :few]
+    close(Z, expected, atol=100 * house.eps())
+    assert len(np.unique(large.frequencies)) == FREQUENCIES * DIM
 
 
-@pytest.mark.parametrize(("make", "kernel", "expected"), GOLDEN)
-def test_the_first_frequencies_are_those_of_the_first_release(make, kernel, expected):
-    phi = draw(make, kernel(LENGTHSCALE), m=2, dim=2)
-    np.testing.assert_allclose(
-        phi.frequencies, np.asarray(expected), rtol=16 * eps("float32"), atol=0
-    )
-    if make is shifted_fourier:
-        np.testing.assert_allclose(
-            phi.shifts, [3.63691115, 0.570738971], rtol=16 * eps("float32"), atol=0
-        )
+def test_blocks_are_orthogonal_with_the_lengths_of_independent_draws():
+    """Gram-Schmidt with a positive diagonal, which makes the directions of a block uniform."""
+    independent = np.float64(draw(paired_fourier).frequencies)
+    orthogonal = np.float64(draw(orthogonal_fourier).frequencies)
+    lengths = np.linalg.norm(independent, axis=1, keepdims=True)
+    slack = 20 * house.eps()
+    directions = orthogonal / lengths
+    for start in range(0, FREQUENCIES, DIM):
+        rows = slice(start, start + DIM)
+        block = directions[rows]
+        close(block @ block.T, np.eye(len(block)), atol=slack)
+        triangle = independent[rows] / lengths[rows] @ block.T
+        close(np.triu(triangle, 1), 0, atol=slack)
+        assert np.diag(triangle).min() > 0
+    assert abs(directions[0] @ directions[DIM]) > 1e-3  # the next block is turned
 
 
-@pytest.mark.parametrize("make", MAPS, ids=by_name)
-def test_a_larger_map_repeats_the_frequencies_of_a_smaller_one(make, rng):
-    """Also where the last block of orthogonal ones is cut, as it is in both maps."""
-    m = DIM + 1
-    small, large = draw(make, m=m), draw(make)
-    assert np.array_equal(small.frequencies, np.asarray(large.frequencies)[:m])
-    X = data(rng, "float32")
-    columns = math.sqrt(M) * np.asarray(large(X))[:, :m]
-    np.testing.assert_allclose(
-        math.sqrt(m) * np.asarray(small(X))[:, :m],
-        columns,
-        rtol=0,
-        atol=1e2 * eps("float32"),
-    )
-    if make is shifted_fourier:
-        assert np.array_equal(small.shifts, np.asarray(large.shifts)[:m])
-        assert (
-            (np.asarray(large.shifts) >= 0) & (np.asarray(large.shifts) < 2 * np.pi)
-        ).all()
-    assert len(np.unique(large.frequencies)) == large.frequencies.size
-
-
-def test_heavy_tails_stay_finite(dtype):
-    """Normals below eps in the denominator are taken for eps."""
-    for kernel in (Exponential, Laplacian, Matern52):
-        law = LAWS[kernel]
-        scale = jax.jit(law.scale)(np.zeros((2, law.num_normals), dtype))
-        np.testing.assert_allclose(scale, 1 / eps(dtype), rtol=eps(dtype))
-    wide = features.PairedFourier(
-        Laplacian(1e-3), jnp.asarray(many(Laplacian, 4), dtype)
-    )
-    assert np.abs(wide.frequencies).max() > 1e4
-    assert np.isfinite(wide(np.full((1, 4), 1e3, dtype))).all()
-
-
-@cache
-def many(kernel, dim, make=paired_fourier):
-    """Return 100,000 frequencies, drawn in float32."""
-    phi = draw(make, kernel(1.0), m=100_000, seed=11, dim=dim, dtype="float32")
-    return np.float64(phi.frequencies)
-
-
-def excess(W, u, truth):
-    """Return |mean cos<w, u> - truth| in standard errors, for each row u."""
-    cosines = np.cos(W @ u.T)
-    return np.abs(cosines.mean(0) - truth) / (cosines.std(0) / len(W) ** 0.5)
-
-
-@pytest.mark.parametrize("kernel", [Matern32, Exponential], ids=by_name)
-def test_blocks_are_orthogonal_with_the_lengths_of_independent_draws(kernel, dtype):
-    """The last of four blocks is cut."""
-    W, V = (
-        np.float64(draw(make, kernel(1.0), dtype=dtype).frequencies)
-        for make in (orthogonal_fourier, paired_fourier)
-    )
-    lengths = np.linalg.norm(V, axis=1)
-    np.testing.assert_allclose(np.linalg.norm(W, axis=1), lengths, rtol=20 * eps(dtype))
-    directions = W / lengths[:, None]
-    for first in range(0, M, DIM):
-        block = directions[first : first + DIM]
-        np.testing.assert_allclose(
-            block @ block.T, np.eye(len(block)), rtol=0, atol=20 * eps(dtype)
-        )
-        # Gram-Schmidt with a positive diagonal, which makes the block uniform.
-        R = (V / lengths[:, None])[first : first + DIM] @ block.T
-        np.testing.assert_allclose(np.triu(R, 1), 0, rtol=0, atol=20 * eps(dtype))
-        assert (np.diag(R) > 0).all()
-    assert abs(directions[0] @ directions[DIM]) > 1e-3
-
-
-@pytest.mark.parametrize(("make", "dim", "kernel"), BLOCKS)
-def test_mean_cosines_are_the_kernel_in_every_row_of_a_block(make, dim, kernel, rng):
-    """Over 25,000 blocks: 96 comparisons at 5 standard errors, false alarms below 6e-5. The first is on an axis."""
-    W = many(kernel, dim, make)
-    u = np.concatenate([1.5 * np.eye(1, dim), rng.normal(size=(2, dim)) / 2])
-    for row in range(4):
-        assert (excess(W[row::4], u, VALUES[kernel.__name__](u)) < 5).all()
-
-
-@pytest.mark.parametrize("distance", [0.5, 1.5])
-@pytest.mark.parametrize("dim", [2, 4])
-def test_cosines_of_a_block_have_the_covariance_that_is_documented(dim, distance):
-    """25,000 blocks or more, 4 comparisons at 5 standard errors: false alarms below 3e-6."""
-    cosines = np.cos(distance * many(Gaussian, dim, orthogonal_fourier)[:, 0]).reshape(
-        -1, dim
-    )
-    products = np.prod(cosines[:, :2] - math.exp(-(distance**2) / 2), axis=1)
-    error = products.std() / len(products) ** 0.5
-    expected = special.hyp1f1(dim, dim / 2, -(distance**2) / 2) - math.exp(
-        -(distance**2)
-    )
-    assert abs(products.mean() - expected) < 5 * error < -expected / 2
-
-
-@pytest.mark.parametrize("make", [orthogonal_fourier, fastfood], ids=by_name)
-@pytest.mark.parametrize("kernel", [Laplacian(1.0), Cauchy(1.0), 2.0 * Laplacian(1.0)])
-def test_kernels_without_rotation_invariance_are_refused_while_tracing(kernel, make):
-    message = "rotation invariant spectral law for .* fastfood, got (Laplacian|Cauchy).* use paired_fourier"
-    with pytest.raises(ValueError, match=message):
-        jax.eval_shape(lambda: draw(make, kernel))
-
-
-def test_maps_of_stacked_kernels_share_their_frequencies(rng):
-    X = data(rng, "float32")
+def test_maps_of_stacked_kernels_share_their_frequencies():
+    X = house.data().X
+    lengthscales = np.array([0.5, house.LENGTHSCALE], house.dtype())
+    axes = PairedFourier(0, None)
 
     def fit(key, kernel):
-        return paired_fourier(key, kernel, DIM, num_frequencies=M)
+        return paired_fourier(key, kernel, DIM, num_frequencies=FREQUENCIES)
 
-    kernel = Matern32(jnp.array([0.5, LENGTHSCALE], jnp.float32))
-    shared = jax.vmap(fit, (None, 0), out_axes=features.PairedFourier(0, None))(
-        jax.random.key(0), kernel
-    )
-    assert shared.frequencies.shape == (M, DIM)
-    images = jax.jit(
-        jax.vmap(lambda phi: phi(X), in_axes=(features.PairedFourier(0, None),))
-    )(shared)
-    np.testing.assert_allclose(
-        images[1], draw(paired_fourier)(X), rtol=0, atol=50 * eps("float32")
-    )
-    with pytest.raises(
-        ValueError, match="lengthscale must be a scalar where the kernel is evaluated"
-    ):
-        fit(jax.random.key(0), kernel)(X)
+    @jax.jit
+    def images(key, kernels):
+        shared = jax.vmap(fit, (None, 0), out_axes=axes)(key, kernels)
+        return shared.frequencies, jax.vmap(lambda phi: phi(X), (axes,))(shared)
+
+    frequencies, stack = images(house.key(), Gaussian(lengthscales))
+    assert frequencies.shape == (FREQUENCIES, DIM)
+    for lengthscale, Z in zip(lengthscales.tolist(), stack, strict=True):
+        expected = draw(paired_fourier, lengthscale)(X)
+        close(Z, expected, atol=50 * house.eps())
 
 
-@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 7])
-def test_blocks_change_neither_values_nor_derivatives(size, rng):
-    """Sizes that divide the number of rows and others; also where many maps are stacked."""
-    X, phi = data(rng, "float32"), draw(shifted_fourier)
-    weights = np.float32(rng.normal(size=(N, M)))
-    stacked = jax.vmap(
-        lambda key: shifted_fourier(key, phi.kernel, DIM, num_frequencies=M)
-    )
-    maps = jax.device_get(jax.jit(stacked)(jax.random.split(jax.random.key(1), 3)))
+@pytest.mark.parametrize("make", [paired_fourier, shifted_fourier])
+def test_blocks_of_rows_change_neither_values_nor_derivatives(make):
+    """Of many maps at once, against NumPy: from 2^13 frequencies on, blocks have 64 rows, and the last one overlaps."""
+    count = 2**13
+    rng = house.rng()
+    X = rng.normal(size=(70, 1)).astype(house.dtype())
+    maps = []
+    for number in (0, 1):
+        phi = make(house.key(number), house.KERNEL, 1, num_frequencies=count)
+        maps.append(phi)
+    stack = jax.tree.map(lambda *leaves: np.stack(leaves), *maps)
+    weights = rng.normal(size=(70, phi.num_features)).astype(house.dtype())
 
-    @partial(jax.jit, static_argnums=3)
-    def found(phi, X, maps, size):
-        blocks = partial(by_blocks, _shifted_block, block_size=size)
-        slopes = jax.grad(lambda phi, X: jnp.sum(weights * blocks(phi, X)), (0, 1))(
-            phi, X
-        )
-        return blocks(phi, X), slopes, jax.vmap(blocks, (0, None))(maps, X)
+    def total(phi, X):
+        Z = phi(X)
+        return jnp.sum(weights * Z), Z
 
-    values, slopes, _ = found(phi, X, maps, N)
-    one_by_one = [jax.tree.map(lambda leaf, i=i: leaf[i], maps)(X) for i in range(3)]
-    np.testing.assert_allclose(values, phi(X), rtol=0, atol=8 * eps("float32"))
-    blocks, others, many = found(phi, X, maps, size)
-    np.testing.assert_allclose(blocks, values, rtol=0, atol=8 * eps("float32"))
-    jax.tree.map(
-        partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4), others, slopes
-    )
-    np.testing.assert_allclose(many, one_by_one, rtol=0, atol=1e-5)
+    slope = jax.value_and_grad(total, argnums=(0, 1), has_aux=True)
+    mapped = jax.jit(jax.vmap(slope, in_axes=(0, None)))
+    (_, features), (by_map, by_point) = mapped(stack, X)
+    for number, phi in enumerate(maps):
+        phases = phases_of(phi, X)
+        slack = house.eps() * (12 * np.abs(phases).max() + 8)
+        close(features[number], cosines(phi, phases), atol=slack)
+        quarter = math.pi / 2
+        moved = weights * cosines(phi, phases + quarter)
+        by_phase = moved.reshape(70, -1, count).sum(axis=1) / house.LENGTHSCALE
+        expected = by_phase @ np.float64(phi.frequencies)
+        # A sum of 8,192 terms of about 1e-2 and of any sign.
+        close(by_point[number], expected, atol=100 * slack)
+        expected = by_phase.T @ np.float64(X)
+        close(by_map.frequencies[number], expected, atol=slack)
 
 
-@pytest.mark.parametrize("make", MAPS, ids=by_name)
-def test_nothing_larger_than_the_result_is_computed(make, rng):
-    X, phi = jnp.zeros((500, DIM), jnp.float32), draw(make)
+@all_maps
+def test_nothing_larger_than_the_result_is_computed(make):
+    """Only traced, on 500 rows: more than any array of the map itself has numbers."""
+    phi = draw(make)
+    X = jax.ShapeDtypeStruct((500, DIM), house.dtype())
     assert largest_intermediate(phi, X) == 500 * phi.num_features
 
 
-def test_the_dtype_is_that_of_the_lengthscale_where_it_has_one(x64):
-    def found(lengthscale, **options):
-        drawn = jax.eval_shape(
-            lambda: draw(paired_fourier, 2.0 * Gaussian(lengthscale), **options)
-        )
-        return drawn.frequencies.dtype
+@pytest.mark.float64
+def test_the_dtype_is_that_of_the_lengthscale_if_it_has_one():
+    def dtype_of(lengthscale, **options):
+        def fit(key):
+            kernel = 2.0 * Gaussian(lengthscale)
+            return paired_fourier(key, kernel, DIM, num_frequencies=2, **options)
 
-    assert (
-        found(1)
-        == found(1.0)
-        == found(np.float64(1))
-        == found(jnp.ones(3))
-        == "float64"
-    )
-    assert (
-        found(jnp.float32(1))
-        == found(1.0, dtype="float32")
-        == found(1.0, dtype=jnp.float32)
-        == "float32"
-    )
-    assert found(jnp.float32(1), dtype=float) == "float64"
+        return jax.eval_shape(fit, house.key()).frequencies.dtype
 
-
-def test_without_double_precision_everything_is_single():
-    assert draw(paired_fourier, Matern32(np.float64(1))).frequencies.dtype == "float32"
-    with pytest.raises(ValueError, match="dtype must be float32, got 'float64'"):
-        draw(paired_fourier, dtype="float64")
-
-
-@pytest.mark.parametrize("make", ALL, ids=by_name)
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"kernel": kernels.Linear()},
-            "kernel must have a known spectral law, got Linear; pass one of Cauchy, Exp",
-        ),
-        (
-            {"kernel": Gaussian(1.0) + Matern32(1.0)},
-            "kernel must have a known spectral law, got Sum.* side by side",
-        ),
-        (
-            {"kernel": 2.0 * (Gaussian(1.0) * Gaussian(1.0))},
-            "kernel must have a known spectral law, got Product",
-        ),
-        (
-            {"kernel": lambda x, y: x @ y},
-            "kernel must have a known spectral law, got FromFunction",
-        ),
-        ({"dim": 0}, "dim must be at least 1, got 0"),
-        ({"num_frequencies": 0}, "num_frequencies must be at least 1, got 0"),
-        ({"dtype": int}, "dtype must be float32, got <class 'int'>"),
-        ({"dtype": "double trouble"}, "dtype must be float32, got 'double trouble'"),
-    ],
-)
-def test_bad_arguments_are_refused_by_name(make, changes, message):
-    arguments = {
-        "key": jax.random.key(0),
-        "kernel": Gaussian(1.0),
-        "dim": 2,
-        "num_frequencies": 3,
-    } | changes
-    with pytest.raises(ValueError, match=message):
-        make(**arguments)
+    single = np.float32(1)
+    assert dtype_of(1) == "float64"
+    assert dtype_of(1.0) == "float64"
+    assert dtype_of(np.ones(DIM)) == "float64"
+    assert dtype_of(single) == "float32"
+    assert dtype_of(1.0, dtype="float32") == "float32"
+    assert dtype_of(1.0, dtype=jnp.float32) == "float32"
+    assert dtype_of(single, dtype=float) == "float64"
+    with jax.enable_x64(False):
+        assert dtype_of(np.float64(1)) == "float32"
+        with pytest.raises(ValueError, match="dtype must be float32, got 'float64'"):
+            dtype_of(1.0, dtype="float64")
