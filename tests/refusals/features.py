@@ -63,6 +63,11 @@ def fastfood():
     return drawn(features.fastfood)
 
 
+def kernel_jl():
+    arguments = {"key": house.key(), "kernel": Gaussian(1.0), "landmarks": LANDMARKS}
+    return features.kernel_jl, arguments | {"num_features": 2}
+
+
 def cosines_of_points():
     phi = features.PairedFourier(Gaussian(1.0), LANDMARKS)
     return phi, {"X": LANDMARKS}
@@ -99,6 +104,9 @@ for draw in (paired_fourier, shifted_fourier, orthogonal_fourier, fastfood):
     ]
 
 REFUSED += [
+    (kernel_jl, {"landmarks": LANDMARKS[0]}, r"landmarks must have shape \(n, dim\)"),
+    (kernel_jl, {"num_features": 0}, "num_features must be at least 1, got 0"),
+    (kernel_jl, {"centered": 1}, "centered must be True or False"),
     (
         orthogonal_fourier,
         {"kernel": 2.0 * Laplacian(1.0)},
