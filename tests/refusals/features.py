@@ -68,6 +68,51 @@ def kernel_jl():
     return features.kernel_jl, arguments | {"num_features": 2}
 
 
+def standardized():
+    zeros = np.zeros(3, np.float32)
+    return features.standardized, {"phi": np.sin, "mean": zeros, "scale": zeros}
+
+
+def standardized_points():
+    zeros = np.zeros(2, np.float32)
+    return features.Standardized(np.sin, zeros, zeros), {"X": LANDMARKS}
+
+
+COLUMNS = ("id", "height", "Größe")
+
+
+def table_map():
+    phi = features.PairedFourier(Gaussian(1.0), LANDMARKS)
+    arguments = {"feature_map": phi, "columns": COLUMNS, "layouts": ((1, 2),)}
+    return features.TableMap, arguments
+
+
+def table_rows():
+    function, arguments = table_map()
+    return function(**arguments), {"X": LANDMARKS}
+
+
+class Frame:
+    """The least that a DataFrame has."""
+
+    def __init__(self, **columns):
+        self.arrays = columns
+        self.columns = list(columns)
+
+    def __getitem__(self, name):
+        return self.arrays[name]
+
+
+def preimage():
+    parts = (np.zeros((2, 5), np.float32), np.zeros(2, np.float32))
+    phi = features.KernelPCA(Gaussian(1.0), LANDMARKS, *parts, *parts[1:], 2, 1.0, 0.0)
+    return features.preimage, {"phi": phi, "Z": LANDMARKS}
+
+
+def residual():
+    return preimage()[1]["phi"].reconstruction_residual, {"X": LANDMARKS}
+
+
 def cosines_of_points():
     phi = features.PairedFourier(Gaussian(1.0), LANDMARKS)
     return phi, {"X": LANDMARKS}
@@ -138,4 +183,54 @@ REFUSED += [
         {},
         "lengthscale must be a scalar where the kernel is evaluated",
     ),
+    (standardized, {"phi": 3}, "phi must be a feature map, got int"),
+    (standardized, {"mean": LANDMARKS}, r"mean must have shape \(n,\), got \(5, 2\)"),
+    (standardized, {"scale": np.zeros(2, np.float32)}, r"scale must have shape \(3,\)"),
+    (standardized, {"scale": np.zeros(3)}, "scale must have the dtype of mean"),
+    (standardized_points, {"X": LANDMARKS[:, :1]}, r"X must have shape \(\.\.\., 2\)"),
+    (
+        standardized_points,
+        {"X": np.float64(LANDMARKS)},
+        "X must have the dtype of the fitted map, float32, got float64",
+    ),
+    (table_map, {"columns": ("a", "a")}, "columns must be different names"),
+    (table_map, {"columns": ("a", 1)}, "columns must be different names"),
+    (
+        table_rows,
+        {"X": np.zeros((7, 4))},
+        r"X must have shape \(\.\.\., 2\), got .*'height', 'Größe'$",
+    ),
+    (table_rows, {"X": 0.0}, r"X must have shape \(\.\.\., 2\)"),
+    (
+        table_rows,
+        {"X": Frame(height=np.zeros(2), more=np.zeros(2))},
+        "X lacks 1 of the 2 columns of this map: 'Größe'; pass a DataFrame",
+    ),
+    (
+        table_rows,
+        {"X": Frame(height=np.array(["5%", "6%"]), Größe=np.zeros(2))},
+        r"'height' holds what is no number \(.*5%.*; pass numbers, and 0.05 for 5%",
+    ),
+    (
+        preimage,
+        {"phi": np.sin},
+        "phi must be a kernel_pca map with a Gaussian kernel, got ufunc",
+    ),
+    (preimage, {"Z": LANDMARKS[:, :1]}, "Z must have 2 columns"),
+    (preimage, {"num_steps": 0}, "num_steps must be at least 1, got 0"),
+    (residual, {"X": LANDMARKS[:, :1]}, "X must have 2 columns"),
 ]
+
+MASKED = np.ma.masked_array([1.0, 2.0], [True, False])
+DATES = np.array(["2026-01-01", "2026-01-02"], "datetime64[D]")
+
+for column in (MASKED, np.array([1j, 2]), DATES):
+    frame = Frame(height=column, Größe=np.zeros(2))
+    message = r"'height' must hold real numbers, got (MaskedArray|ndarray) of dtype"
+    REFUSED.append((table_rows, {"X": frame}, message))
+
+ASCENDING = "layouts must be ascending numbers of the 3 columns, each with more"
+NOT_ASCENDING = [(2, 1)], [(1, 1, 2)], [(2, 3)], [(1, 2), (0, 1)], [(1,), (1,)]
+
+for layouts in ([], [()], *NOT_ASCENDING):
+    REFUSED.append((table_map, {"layouts": tuple(layouts)}, ASCENDING))

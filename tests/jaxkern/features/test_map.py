@@ -1,262 +1,162 @@
-"""What holds of every feature map: keys, blocks, dtypes, transformations, files, bad input, gradients, many at once."""
+"""What holds of every class of feature map: its rows and leading axes, missing numbers, and points that coincide.
 
-import dataclasses
-from functools import cache
+The contract (test_contract.py) has what holds of all functions.
+"""
 
+import functools
+import inspect
+
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.maps import MAPS, NUM_LANDMARKS, products, size
-from support.numerics import eps
 
-from jaxkern import features, io, scale
-from jaxkern.kernels import Exponential, Gaussian
+from jaxkern import features
+from jaxkern.kernels import Exponential
 
-N, DIM = 10, 5
-LENGTHSCALE = 1.5
-
-QUICK = [
-    pytest.param(name, marks=() if name == MAPS[name].function else pytest.mark.slow)
-    for name in MAPS
-]
-every = pytest.mark.parametrize("name", QUICK)
+ROWS, _, DIM = house.USUAL
 
 
-def data(dtype="float32"):
-    """Return points, and landmarks so far apart that no eigenvalue is small."""
-    rng = np.random.default_rng(20201)
-    X, L = rng.normal(size=(N, DIM)), 1.5 * rng.normal(size=(NUM_LANDMARKS, DIM))
-    return X.astype(dtype), L.astype(dtype)
+def fourier(make=features.paired_fourier):
+    return make(house.key(), house.KERNEL, DIM, num_frequencies=house.FEATURES)
 
 
-def make(name, points, seed=0, kernel=Gaussian):
-    return MAPS[name].make(
-        jax.random.key(seed), kernel(jnp.asarray(LENGTHSCALE, points.dtype)), points
+def streaming():
+    pca = features.streaming_pca(fourier(), sketch_size=house.FEATURES, centered=True)
+    X = house.data().X
+    return pca.finalize(pca.update(pca.init(), X), num_components=house.FEATURES)
+
+
+def random_feature_pca():
+    X = house.data().X
+    return features.random_feature_pca(fourier(), X, num_components=house.FEATURES)
+
+
+def standardized():
+    mean, scale = moments()
+    return features.standardized(fourier(), mean, scale)
+
+
+def table():
+    return features.TableMap(fourier(), ("a", "b", "c"), ((0, 1, 2),))
+
+
+def moments():
+    X = house.data().X
+    return X.mean(axis=0), X.std(axis=0)
+
+
+def kernel_pca(landmarks, kernel=house.KERNEL):
+    return features.kernel_pca(kernel, landmarks, num_components=house.FEATURES)
+
+
+def kernel_jl(landmarks, kernel=house.KERNEL):
+    key = house.key()
+    return features.kernel_jl(key, kernel, landmarks, num_features=house.FEATURES)
+
+
+def nystrom(landmarks, kernel=house.KERNEL):
+    return features.nystrom(kernel, landmarks)
+
+
+@functools.cache
+def maps():
+    """Return a map of each public class, fitted once for all tests."""
+    landmarks = house.data().landmarks
+    fitted = (
+        fourier(),
+        fourier(features.shifted_fourier),
+        fourier(features.fastfood),
+        nystrom(landmarks),
+        kernel_pca(landmarks),
+        kernel_jl(landmarks),
+        random_feature_pca(),
+        streaming(),
+        standardized(),
+        table(),
     )
+    return {type(phi).__name__: phi for phi in fitted}
 
 
-@cache
-def fitted(name):
-    """Return a map in single precision, made once for all tests."""
-    return make(name, data()[1])
+def is_map(name):
+    public = getattr(features, name)
+    return inspect.isclass(public) and hasattr(public, "num_features")
 
 
-def rounding(phi, dtype="float32"):
-    """Twelve terms to add, and phases or distances of DIM terms of a few units each: 50 eps of what is added."""
-    return 50 * eps(dtype) * size(phi)
+CLASSES = [name for name in features.__all__ if is_map(name)]
+all_classes = pytest.mark.parametrize("name", CLASSES)
 
 
-def same_bits(a, b):
-    leaves, others = jax.tree.leaves(a), jax.tree.leaves(b)
-    assert jax.tree.structure(a) == jax.tree.structure(b)
-    return all(
-        x.dtype == y.dtype and np.array_equal(x, y)
-        for x, y in zip(leaves, others, strict=True)
-    )
-
-
-def test_every_map_of_the_package_has_an_entry():
-    makers = {name for name in features.__all__ if name.islower()} - {
-        "as_map",
-        "preimage",
-    }
-    assert {entry.function for entry in MAPS.values()} == makers
-
-
-@every
+@all_classes
 def test_features_have_their_number_their_dtype_and_the_leading_axes_of_the_points(
     name,
 ):
-    (X, _), phi, m = data(), fitted(name), MAPS[name].num_features
-    Z = phi(X)
-    assert phi.num_features == m and Z.shape == (N, m) and Z.dtype == X.dtype
-    assert (
-        np.isfinite(Z).all()
-        and np.abs(Z).max(0).all()
-        and len(np.unique(Z, axis=0)) == N
-    )
-    assert np.array_equal(phi(X.reshape(2, 5, DIM)), Z.reshape(2, 5, m))
-    assert phi(X[0]).shape == (m,)
-    assert jax.eval_shape(phi, X[:0]).shape == (0, m) and jax.eval_shape(
-        phi, X[None, :0]
-    ).shape == (1, 0, m)
-
-
-@every
-def test_a_key_stands_for_one_map(name):
-    (X, L), phi = data(), fitted(name)
-    assert same_bits(make(name, L), phi)
-    other = make(name, L, seed=1)
-    assert same_bits(other, phi) != MAPS[name].random
-    assert np.array_equal(products(other(X)), products(phi(X))) != MAPS[name].random
-
-
-@every
-def test_blocks_have_the_features_of_the_whole(name):
-    (X, _), phi = data(), fitted(name)
+    X = house.data().Y
+    phi = maps()[name]
     Z = np.asarray(phi(X))
-    single = np.stack([phi(x) for x in X])
-    np.testing.assert_allclose(single, Z, rtol=0, atol=rounding(phi))
-    assert rounding(phi) < 1e-3 * np.abs(Z).max()
-    # Three blocks, of which the last one is padded.
-    np.testing.assert_allclose(
-        scale.embed(phi, X, block_size=4), Z, rtol=0, atol=rounding(phi)
-    )
+    number = phi.num_features
+    assert Z.shape == (ROWS, number)
+    assert Z.dtype == house.dtype()
+    assert len(np.unique(Z, axis=0)) == ROWS
+    assert np.abs(Z).max(axis=0).all()
+    cube = phi(X.reshape(2, -1, DIM))
+    assert np.array_equal(cube, Z.reshape(2, -1, number))
+    # One row is another program, with sums in another order: 50 roundings of what is added.
+    slack = 50 * house.eps() * np.abs(Z).max() * ROWS
+    np.testing.assert_allclose(phi(X[0]), Z[0], rtol=0, atol=slack)
+    empty = jax.ShapeDtypeStruct((1, 0, DIM), house.dtype())
+    assert jax.eval_shape(phi, empty).shape == (1, 0, number)
 
 
-@every
-def test_files_keep_every_bit(name, tmp_path):
-    (X, _), phi = data(), fitted(name)
-    io.save(tmp_path / "map.npz", phi)
-    again = io.load(tmp_path / "map.npz")
-    assert type(again) is type(phi) and same_bits(again, phi)
-    assert np.array_equal(again(X), phi(X))
-
-
-@every
-def test_points_that_do_not_fit_are_refused_by_name(name):
-    X, phi = np.zeros((N, DIM), np.float32), fitted(name)
-    for bad, message in (
-        (X[:, :2], r"X must have shape \(..., 5\), got \(10, 2\)"),
-        (X[0, 0], r"X must have shape \(..., 5\), got \(\)"),
-        (X.astype("int32"), "X must have dtype float32 or float64, got int32"),
-        (X.astype(bool), "X must have dtype float32 or float64, got bool"),
-        (
-            X.astype("float64"),
-            "X must have the dtype of the fitted map, float32, got float64",
-        ),
-    ):
-        with jax.enable_x64(True), pytest.raises(ValueError, match=message):
-            phi(bad)
-
-
-@every
+@all_classes
 def test_a_point_that_is_not_a_number_spoils_its_own_features_only(name):
-    (X, _), phi = data(), fitted(name)
-    expected = np.delete(np.asarray(phi(X)), 3, 0)
+    X = house.data().Y
+    phi = maps()[name]
+    expected = np.delete(np.asarray(phi(X)), 3, axis=0)
     X[3, 1] = np.nan
     Z = np.asarray(phi(X))
     assert np.isnan(Z[3]).all()
-    assert np.array_equal(np.delete(Z, 3, 0), expected)
+    assert np.array_equal(np.delete(Z, 3, axis=0), expected)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize(
-    "name", [name for name in MAPS if MAPS[name].landmarks or MAPS[name].turned]
-)
-def test_a_fit_to_what_is_not_a_number_shows_in_every_feature(name, bad):
-    X, L = data()
-    L[3, 1] = bad
-    assert np.isnan(make(name, L)(X)).all()
+@pytest.mark.parametrize("fit", [kernel_jl, nystrom, kernel_pca])
+def test_gradients_by_points_and_landmarks_are_finite_if_points_coincide(fit):
+    """Among themselves and with landmarks, of a kernel that is not smooth there.
 
-
-slope = jax.jit(
-    jax.grad(lambda X, phi: jnp.sum(jnp.sin(phi(X))))
-)  # maps of one class have the program in common
-
-
-@pytest.mark.parametrize(
-    ("name", "kernel"),
-    [pytest.param(*entry.values, Gaussian, marks=entry.marks) for entry in QUICK]
-    + [
-        (name, Exponential)
-        for name in MAPS
-        if MAPS[name].landmarks and name == MAPS[name].function
-    ],
-)
-def test_gradients_by_points_are_finite_where_points_coincide(name, kernel):
-    """Among themselves, and with the points that the map is made of."""
-    (X, L), phi = data(), fitted(name)
-    X[1], X[2] = X[0], L[0]
-    if kernel is not Gaussian:
-        phi = dataclasses.replace(phi, kernel=kernel(jnp.float32(LENGTHSCALE)))
-    gradient = np.asarray(slope(X, phi))
-    assert np.isfinite(gradient).all()
-    assert (
-        np.array_equal(gradient[0], gradient[1])
-        and np.abs(gradient).max(1).min() > 1e-5
-    )
-
-
-@pytest.mark.parametrize("name", ["nystrom", "kernel_pca"])
-def test_gradients_by_landmarks_are_finite_where_points_coincide(name):
-    """A Gram matrix with two equal rows, whose smallest eigenvalue is dropped. (Draws have no part in this.)"""
-    X, L = data()
-    X[2], L[1] = L[0], L[0]
-    gradient = np.asarray(
-        jax.jit(
-            jax.grad(lambda L: jnp.sum(jnp.sin(make(name, L, kernel=Exponential)(X))))
-        )(L)
-    )
-    assert np.isfinite(gradient).all() and np.abs(gradient).max() > 1e-3
-
-
-@pytest.mark.parametrize("name", [x for x in QUICK if MAPS[x.values[0]].turned])
-def test_single_precision_is_close_to_double(name):
-    """The same map evaluated in both, and the same fit. (Others have their literal formula in either precision.)
-
-    The inner products of a fit have the rounding of n^2 kernel values, through an inverse and a gap of eigenvalues,
-    which are above a hundredth here: a factor n 100.
+    A Gram matrix with two equal rows has an eigenvalue of zero, which is dropped.
     """
-    (X, _), narrow = data(), fitted(name)
-    Z = narrow(X)
-    with jax.enable_x64(True):
-        wide = jax.tree.map(
-            lambda leaf: (
-                np.asarray(leaf, "float64") if leaf.dtype == "float32" else leaf
-            ),
-            narrow,
-        )
-        X, L = (points.astype("float64") for points in data())
-        exact = wide(X)
-        assert exact.dtype == "float64"
-        np.testing.assert_allclose(Z, exact, rtol=0, atol=rounding(narrow))
-        G = products(make(name, L)(X))
-        allowed = 100 * NUM_LANDMARKS * eps("float32")
-        np.testing.assert_allclose(products(Z), G, rtol=0, atol=allowed)
-        assert allowed < 1e-2 * np.abs(G).max()
+    data = house.data()
+    X = data.X
+    landmarks = data.landmarks
+    X[1] = X[0]
+    X[2] = landmarks[0]
+    landmarks[1] = landmarks[0]
+
+    def total(X, landmarks):
+        phi = fit(landmarks, Exponential(house.LENGTHSCALE))
+        return jnp.sum(jnp.sin(phi(X)))
+
+    slope = jax.jit(jax.grad(total, argnums=(0, 1)))
+    by_point, by_landmark = jax.device_get(slope(X, landmarks))
+    assert np.isfinite(by_point).all()
+    assert np.isfinite(by_landmark).all()
+    assert np.array_equal(by_point[0], by_point[1])
+    assert np.abs(by_point).max(axis=1).min() > 1e-5
+    assert np.abs(by_landmark).max() > 1e-3
 
 
-def many_datasets(name, count, num_points, num_landmarks):
-    """Make a map for each of many datasets in one program, and compare a handful with the loop."""
-    entry = MAPS[name]
-    X = np.float32(np.random.default_rng(1).normal(size=(count, num_points, 5)))
-    lengthscales = np.linspace(1.5, 3, count, dtype=np.float32)
-    traces = []
-
-    def one(key, kernel, X):
-        traces.append(None)
-        phi = entry.make(key, kernel, X[:num_landmarks] if entry.landmarks else X)
-        Z = phi(X)
-        return jnp.matmul(Z[:5], Z.T, precision=jax.lax.Precision.HIGHEST)
-
-    def keys():
-        return jax.random.split(jax.random.key(2), count)
-
-    found = np.asarray(
-        jax.jit(jax.vmap(one))(keys(), Gaussian(jnp.asarray(lengthscales)), X)
-    )
-    assert len(traces) == 1
-    assert found.shape == (count, 5, num_points) and np.isfinite(found).all()
-    for i in (0, count // 2, count - 1):
-        expected = np.asarray(one(keys()[i], Gaussian(lengthscales[i]), X[i]))
-        # Eigenvalues may lie as close as 1 / num_points of the largest, and rounding is multiplied by that.
-        allowed = 20 * num_points * eps("float32") * np.abs(expected).max()
-        np.testing.assert_allclose(found[i], expected, rtol=0, atol=allowed)
-    assert not np.allclose(found[0], found[1], atol=1e-3 * np.abs(found[0]).max())
+def test_a_standardized_map_is_the_map_of_the_scaled_points():
+    data = house.data()
+    mean, scale = moments()
+    points = (np.float64(data.Y) - mean) / scale
+    expected = fourier()(points.astype(house.dtype()))
+    slack = 200 * house.eps()  # phases of about 10 are rounded with the points
+    phi = standardized()
+    np.testing.assert_allclose(phi(data.Y), expected, rtol=0, atol=slack)
 
 
-@pytest.mark.parametrize(
-    "name", ["nystrom", pytest.param("streaming_pca", marks=pytest.mark.slow)]
-)
-def test_a_thousand_datasets_compile_once_and_equal_the_loop(name):
-    """n = 50, d = 5, each with its key and its lengthscale; landmarks are the first points. All maps: below."""
-    many_datasets(name, 1000, 50, NUM_LANDMARKS)
-
-
-@pytest.mark.slow
-@every
-def test_a_thousand_datasets_may_all_be_landmarks(name):
-    """The same for every variant, and with 200 landmarks."""
-    many_datasets(name, 1000, 200, 200)
+def test_a_plain_function_is_a_map():
+    X = house.data().X
+    phi = features.standardized(jnp.sin, X[0], np.ones_like(X[0]))
+    np.testing.assert_array_equal(jax.jit(phi)(X), jnp.sin(X - X[:1]))
