@@ -74,8 +74,7 @@ def standardized():
 
 
 def standardized_points():
-    zeros = np.zeros(2, np.float32)
-    return features.Standardized(np.sin, zeros, zeros), {"X": LANDMARKS}
+    return features.Standardized(np.sin, *LANDMARKS[:2]), {"X": LANDMARKS}
 
 
 COLUMNS = ("id", "height", "Größe")
@@ -145,7 +144,6 @@ for draw in (paired_fourier, shifted_fourier, orthogonal_fourier, fastfood):
         (draw, {"dim": 0}, "dim must be at least 1, got 0"),
         (draw, {"num_frequencies": 0}, "num_frequencies must be at least 1, got 0"),
         (draw, {"dtype": int}, "dtype must be float32 or float64, got <class 'int'>"),
-        (draw, {"dtype": "double trouble"}, "float64, got 'double trouble'"),
     ]
 
 REFUSED += [
@@ -165,16 +163,6 @@ REFUSED += [
     ),
     (
         cosines_of_points,
-        {"X": np.float32(1)},
-        r"X must have shape \(\.\.\., 2\), got \(\)",
-    ),
-    (
-        cosines_of_points,
-        {"X": LANDMARKS.astype(int)},
-        "X must have dtype float32 or float64, got int64",
-    ),
-    (
-        cosines_of_points,
         {"X": np.float64(LANDMARKS)},
         "X must have the dtype of the fitted map, float32, got float64",
     ),
@@ -186,14 +174,11 @@ REFUSED += [
     (standardized, {"phi": 3}, "phi must be a feature map, got int"),
     (standardized, {"mean": LANDMARKS}, r"mean must have shape \(n,\), got \(5, 2\)"),
     (standardized, {"scale": np.zeros(2, np.float32)}, r"scale must have shape \(3,\)"),
-    (standardized, {"scale": np.zeros(3)}, "scale must have the dtype of mean"),
-    (standardized_points, {"X": LANDMARKS[:, :1]}, r"X must have shape \(\.\.\., 2\)"),
     (
         standardized_points,
         {"X": np.float64(LANDMARKS)},
         "X must have the dtype of the fitted map, float32, got float64",
     ),
-    (table_map, {"columns": ("a", "a")}, "columns must be different names"),
     (table_map, {"columns": ("a", 1)}, "columns must be different names"),
     (
         table_rows,
