@@ -155,6 +155,7 @@ REFUSED += [
         {"kernel": 2.0 * Laplacian(1.0)},
         ROTATED.format("Laplacian"),
     ),
+    (paired_fourier, {"dtype": "double trouble"}, "float64, got 'double trouble'"),
     (fastfood, {"kernel": Cauchy(1.0)}, ROTATED.format("Cauchy")),
     (
         cosines_of_points,
