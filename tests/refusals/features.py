@@ -122,6 +122,7 @@ def cosines_of_many_kernels():
     return phi, {"X": LANDMARKS}
 
 
+# One message for both functions, since one check serves them.
 ROTATED = "rotation invariant spectral law for .* fastfood, got {}.* use paired_fourier"
 
 for draw in (paired_fourier, shifted_fourier, orthogonal_fourier, fastfood):
@@ -207,6 +208,7 @@ REFUSED += [
     (residual, {"X": LANDMARKS[:, :1]}, "X must have 2 columns"),
 ]
 
+# A cast to the dtype of the map would lose the mask, the imaginary part or the unit.
 MASKED = np.ma.masked_array([1.0, 2.0], [True, False])
 DATES = np.array(["2026-01-01", "2026-01-02"], "datetime64[D]")
 
@@ -215,6 +217,7 @@ for column in (MASKED, np.array([1j, 2]), DATES):
     message = r"'height' must hold real numbers, got (MaskedArray|ndarray) of dtype"
     REFUSED.append((table_rows, {"X": frame}, message))
 
+# Out of order, repeated, beyond the table, not nested, not larger.
 ASCENDING = "layouts must be ascending numbers of the 3 columns, each with more"
 NOT_ASCENDING = [(2, 1)], [(1, 1, 2)], [(2, 3)], [(1, 2), (0, 1)], [(1,), (1,)]
 

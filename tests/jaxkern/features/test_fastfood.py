@@ -46,6 +46,7 @@ def literal(phi):
     H = transform(size)
     directions = []
     for signs, permutation, gains in zip(*map(np.asarray, fields), strict=True):
+        # Pi permutes the rows of H B, whose columns beyond dim see zeros only.
         columns = H[permutation]
         columns[:, : len(signs)] *= signs
         directions += [*(H * np.float64(gains) @ columns)]
@@ -58,6 +59,7 @@ def test_frequencies_are_the_rows_of_the_literal_product(dim):
     """A dimension beyond 64 takes another transform. In R^D, beyond the padding, |w| is the length."""
     phi = draw(dim)
     frequencies = literal(phi)
+    # Two transforms of `size` terms each, of entries of at most this size.
     slack = 20 * house.eps() * np.abs(frequencies).max()
     expected = frequencies[:, :dim]
     np.testing.assert_allclose(phi.frequencies, expected, rtol=0, atol=slack)
@@ -119,6 +121,7 @@ def test_mean_squares_have_the_variance_of_one_covariance_for_every_pair(u):
     single = 2 * length**2
     factor = (3 + 2 * SIZE * (1 - spread)) / (SIZE + 2)
     covariance = single * (factor - 1) / (SIZE - 1)
+    # m = q D + t with q = 1, t = 2: 12 and 2 ordered pairs of one block each.
     mixed = np.concatenate([squares[::2], squares[1::2, :2]], axis=1)
     for terms, pairs in ((squares, 12), (squares[:, :2], 2), (mixed, 14)):
         count = terms.shape[1]
@@ -130,6 +133,7 @@ def test_mean_squares_have_the_variance_of_one_covariance_for_every_pair(u):
 
 def test_the_map_keeps_numbers_for_frequencies_and_not_for_their_coordinates():
     """Also drawing never forms the matrix, and mapping nothing larger than the result: only traced, for 400 columns."""
+    # Four whole blocks of 512.
     count = 2048
 
     def fit(key):
@@ -138,6 +142,7 @@ def test_the_map_keeps_numbers_for_frequencies_and_not_for_their_coordinates():
     phi = jax.eval_shape(fit, house.key())
     numbers = sum(leaf.size for leaf in jax.tree.leaves(phi))
     assert numbers <= 4 * count + 1
+    # The matrix has 400 times 2048 entries, a hundred times as many.
     assert largest_intermediate(fit, house.key()) <= 8 * count
     X = jax.ShapeDtypeStruct((100, 400), house.dtype())
     assert largest_intermediate(lambda phi, X: phi(X), phi, X) == 100 * 2 * count

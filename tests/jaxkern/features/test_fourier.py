@@ -74,6 +74,7 @@ def test_cosines_and_slopes_have_the_accuracy_of_a_library_function():
 
     The shape is literal: the series of the sine has to be seen all over its interval.
     """
+    # Beyond 2^21 turns float32 has only quarters left.
     grid = np.append(np.linspace(-1, 1, 1001), [1e-30, 1e3, -(2.0**21) - 0.25])
     turns = grid[:, None].astype(house.dtype())
     unit = np.full((1, 1), 2 * np.pi, house.dtype())
@@ -83,6 +84,7 @@ def test_cosines_and_slopes_have_the_accuracy_of_a_library_function():
     phases = 2 * math.pi * (exact - np.round(exact))
     close(features, cosines(phi, phases), atol=2 * house.eps())
     expected = cosines(phi, phases + math.pi / 2)
+    # The slope takes its cosine at a phase a quarter less, which rounds once more.
     close(slopes / (2 * math.pi), expected, atol=4 * house.eps())
 
 
@@ -115,6 +117,7 @@ def test_far_points_keep_the_inner_products_of_those_near_them(
     One product of large numbers would lose all digits: beyond a rounding of 3e-5 or 3e-11 phases come from digits.
     """
     X = unit * (house.data().X + distance * FAR[place])
+    # Rounded to the dtype first: the map sees these points, and their differences are exact.
     X = X.astype(house.dtype())
     exact = X.astype(np.longdouble)
     differences = np.float64(exact[:, None] - exact) / unit
@@ -122,11 +125,31 @@ def test_far_points_keep_the_inner_products_of_those_near_them(
     Z = np.float64(phi(X))
     cosine = np.cos(phases_of(phi, differences)).mean(axis=-1)
     error = np.abs(Z @ Z.T - cosine)
+    # Differences of far points have phases that are noise in the map's rounded rates.
     near = np.linalg.norm(differences, axis=-1) < 10 * house.LENGTHSCALE
+    # A third of the rounding of a phase up to which one product serves.
     limit = 1e-5 if house.dtype() == np.float32 else 1e-11
     assert near.sum() >= ROWS
     assert error[near].max() <= limit
     close(phi(X[:1]), Z[:1], atol=limit)
+
+
+def test_phases_of_large_numbers_lose_no_digit():
+    """Of numbers of thirteen orders of magnitude, in float32, whose products NumPy knows exactly in float64."""
+    rng = house.rng()
+    powers = rng.integers(-3, 10, size=(ROWS, DIM))
+    powers[:, 0] = 9
+    X = np.float32(rng.normal(size=(ROWS, DIM)) * 10.0**powers)
+    W = np.float32(rng.normal(size=(FREQUENCIES, DIM)))
+    phi = PairedFourier(Gaussian(np.float32(1)), W)
+    rates = W / np.float32(2 * np.pi)
+    products = np.float64(X)[:, None] * rates
+    turns = (products - np.round(products)).sum(axis=-1)
+    # Four roundings of one turn.
+    slack = 2 * math.pi * 4 * np.finfo(np.float32).eps / FREQUENCIES**0.5
+    close(phi(X), cosines(phi, 2 * math.pi * turns), atol=slack)
+    rounded = cosines(phi, 2 * math.pi * (X @ rates.T))
+    assert np.abs(rounded - phi(X)).max() > 1e4 * slack
 
 
 @pytest.mark.parametrize("make", [paired_fourier, shifted_fourier])
@@ -161,6 +184,7 @@ def test_blocks_are_orthogonal_with_the_lengths_of_independent_draws():
         block = directions[rows]
         close(block @ block.T, np.eye(len(block)), atol=slack)
         triangle = independent[rows] / lengths[rows] @ block.T
+        # The independent rows are combinations of the directions up to their own.
         close(np.triu(triangle, 1), 0, atol=slack)
         assert np.diag(triangle).min() > 0
     assert abs(directions[0] @ directions[DIM]) > 1e-3  # the next block is turned
@@ -177,6 +201,7 @@ def test_maps_of_stacked_kernels_share_their_frequencies():
     shared = jax.vmap(fit, out_axes=axes)(Gaussian(lengthscales))
     stack = jax.vmap(lambda phi: phi(X), in_axes=(axes,))(shared)
     assert shared.frequencies.shape == (FREQUENCIES, DIM)
+    # A program of its own may fuse the product and the sine differently.
     close(stack[1], draw(paired_fourier)(X), atol=50 * house.eps())
 
 
@@ -190,6 +215,7 @@ def many_frequencies(make, seed=0):
 @pytest.mark.parametrize("make", [paired_fourier, shifted_fourier])
 def test_blocks_of_rows_have_the_features_of_all(make):
     phi, X, phases = many_frequencies(make)
+    # Features are at most sqrt(2 / 8192), and phases are rounded by a few eps.
     slack = house.eps() * np.abs(phases).max()
     close(phi(X), cosines(phi, phases), atol=slack)
 
@@ -204,6 +230,7 @@ def test_blocks_of_rows_have_the_derivatives_of_all():
     slopes = zip(np.asarray(by_map.frequencies), np.asarray(by_point), strict=True)
     for (phi, X, phases), (by_frequency, by_row) in zip(draws, slopes, strict=True):
         by_phase = cosines(phi, phases + math.pi / 2) / house.LENGTHSCALE
+        # Sums of 8,192 such numbers of any sign, times frequencies of up to 4.
         slack = 100 * house.eps() * np.abs(phases).max()
         close(by_row, by_phase @ np.float64(phi.frequencies), atol=slack)
         close(by_frequency, by_phase.T @ np.float64(X), atol=slack)
@@ -230,6 +257,7 @@ def test_the_dtype_is_that_of_the_lengthscale_if_it_has_one():
     assert dtype_of(1) == dtype_of(np.ones(DIM)) == "float64"
     assert dtype_of(single) == dtype_of(1.0, jnp.float32) == "float32"
     assert dtype_of(single, float) == "float64"
+    # Without double precision a request for it is refused, not rounded.
     with jax.enable_x64(False):
         assert dtype_of(np.float64(1)) == "float32"
         with pytest.raises(ValueError, match="dtype must be float32, got 'float64'"):

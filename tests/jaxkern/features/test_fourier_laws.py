@@ -68,7 +68,9 @@ def refuted(terms, kernel_name, delta, *, shifted=False):
     bound = 1 + shifted
     rate = LEVEL / count
     variance = np.maximum(square - mean**2, 0)
+    # Terms are in [-bound, bound], so deviations are at most 2 bound.
     bernstein = np.sqrt(2 * variance * rate) + 4 / 3 * bound * rate
+    # Squares are in [0, bound^2].
     hoeffding = bound**2 * math.sqrt(rate / 2)
     complaints = set()
     mean_error = np.abs(terms.mean(axis=0) - mean)
@@ -84,6 +86,7 @@ def refuted(terms, kernel_name, delta, *, shifted=False):
 def differences(seed, scale):
     """Return an axis and two other directions, with lengths about 10^scale."""
     rows = house.rng(seed).normal(size=(3, DIM))
+    # Products over coordinates and radial kernels agree on an axis, and nowhere else.
     rows[0] = [1, 0, 0]
     return 10**scale * rows
 
@@ -131,8 +134,10 @@ def test_wrong_frequencies_are_caught():
         W = frequencies("paired_fourier", name)
         return np.cos(scale * W @ delta.T)
 
+    # A lengthscale that is wrong by a fifth.
     narrow = terms("Gaussian", scale=1 / 1.2)
     assert "mean" in refuted(narrow, "Gaussian", delta)
+    # Features without their factor sqrt(2), as in the map with a tilde of chen2016.
     halved = 0.5 * terms("Cauchy")
     assert refuted(halved, "Cauchy", delta) == {"mean", "square"}
     enlarged = 1.1 * terms("Matern32")
@@ -142,6 +147,7 @@ def test_wrong_frequencies_are_caught():
 
 def test_wrong_shifts_are_caught():
     delta = differences(0, 0.0)
+    # One shift for all frequencies leaves K(x + y) in the mean.
     W = frequencies("shifted_fourier", "Gaussian")
     terms = shifted_terms(W, 0.0, delta)
     assert "mean" in refuted(terms, "Gaussian", delta, shifted=True)
@@ -179,6 +185,7 @@ def test_cosines_of_an_orthogonal_block_have_the_covariance_that_is_documented(
     coordinates = np.concatenate(draws)[:, 0].reshape(-1, DIM)
     square = distance**2
     centered = np.cos(distance * coordinates) - math.exp(-square / 2)
+    # Every pair of a block has the same covariance, so all three are averaged.
     neighbours = np.roll(centered, 1, axis=1)
     products = (centered * neighbours).mean(axis=1)
     expected = special.hyp1f1(DIM, DIM / 2, -square / 2) - math.exp(-square)

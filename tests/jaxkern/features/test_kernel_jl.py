@@ -103,6 +103,7 @@ def noise(exact):
 def coordinates(case, centered):
     """Return the images (d, 3) of a landmark and of two other points."""
     rows, offset = draw(case, centered)
+    # The map is exactly P k(x) - offset (the literal formula above), so NumPy can evaluate it.
     values = case.exact().G[:N, [0, N, N + 1]]
     return rows @ values - offset[:, None]
 
@@ -134,11 +135,13 @@ def test_wrong_coordinates_are_caught():
     values = coordinates(PLAIN, centered=False)
     assert "f" in refuted(PLAIN, 1.3 * values, centered=False)
     assert "f" in refuted(PLAIN, values, centered=True)
+    # Every second row is a copy: the law of one number does not see it.
     pairs = np.repeat(values[::2], 2, axis=0)
     neighbours = {"f, neighbours", "f + g, neighbours"}
     assert refuted(PLAIN, pairs, centered=False) >= neighbours
     sections, cube = functions(PLAIN.exact(), centered=False)
     normals = house.rng().normal(size=(len(values), len(cube)))
+    # Draws for Sigma^2 in the place of Sigma^3.
     squared = normals @ power(cube, 1 / 3) @ sections.T
     assert refuted(PLAIN, squared, centered=False) >= {"f", "f + g"}
 
@@ -161,6 +164,7 @@ def failures(case, centered, *, size=PLANNED, factor=1.0):
     products = operators.reshape(-1, N) @ pairs.T
     images = (products**2).reshape(DRAWS, size, -1).sum(axis=1)
     norms = (pairs @ cube * pairs).sum(axis=1)
+    # |Theta h|^2 of a difference of sections against <h, Sigma^3 h>.
     errors = np.abs(images - norms) > EPS * norms + rounding
     counts = {"pairs": errors.any(axis=1).sum()}
     top = np.linalg.eigvalsh(cube)[-1]
@@ -170,6 +174,7 @@ def failures(case, centered, *, size=PLANNED, factor=1.0):
         squares = operators.transpose(0, 2, 1) @ operators
         largest = np.abs(np.linalg.eigvalsh(squares - cube)).max(axis=1)
         counts["deviation"] = (largest > bound.value + rounding).sum()
+    # The places of the clusters alternate over the rows.
     across = (first % 3 == 0) != (second % 3 == 0)
     gap = (pairs[across] ** 2).sum(axis=1).min()
     level = separation(deviations, covariance, gap)
@@ -203,6 +208,7 @@ def test_maps_of_the_planned_size_keep_distances_operators_and_separations(
 def test_small_maps_and_wrong_factors_are_caught():
     counts = failures(APART, centered=False)
     assert set(counts) == {"pairs", "deviation", "separation"}
+    # An eighth of the planned size.
     small = failures(APART, centered=False, size=PLANNED // 8)
     assert small["pairs"] > ALLOWED
     large = failures(APART, centered=False, factor=2.0)

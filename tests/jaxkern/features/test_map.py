@@ -100,6 +100,7 @@ def test_features_have_their_number_their_dtype_and_the_leading_axes_of_the_poin
     assert Z.dtype == house.dtype()
     assert len(np.unique(Z, axis=0)) == ROWS
     assert np.abs(Z).max(axis=0).all()
+    # One program serves all leading axes, so the bits are equal.
     cube = phi(X.reshape(2, -1, DIM))
     assert np.array_equal(cube, Z.reshape(2, -1, number))
     for axes in ((), (0,), (1, 0)):
@@ -125,6 +126,7 @@ def test_gradients_by_points_and_landmarks_are_finite_if_points_coincide(fit):
     A Gram matrix with two equal rows has an eigenvalue of zero, which is dropped.
     """
     data = house.data()
+    # Rows 0 and 1 are equal, all three are landmarks, and two landmarks are equal.
     data.X[:3] = data.landmarks[[1, 1, 0]]
     data.landmarks[1] = data.landmarks[0]
 
@@ -140,6 +142,7 @@ def test_gradients_by_points_and_landmarks_are_finite_if_points_coincide(fit):
     assert np.isfinite(by_landmark).all()
     assert np.abs(by_landmark).max() > 1e-3
     assert np.array_equal(by_point[0], by_point[1])
+    # No gradient is lost, either, as it is where a distance of zero stops all of it.
     lengths = np.abs(by_point).max(axis=1)
     assert 1e-5 < lengths.min() <= lengths.max() < np.inf
 

@@ -40,6 +40,7 @@ def test_coefficients_are_those_of_the_projection(options):
     explained = np.asarray(phi.explained_variance)
     total = float(phi.total_variance)
     assert gap.mean() == pytest.approx(total - explained.sum(), rel=1e-9)
+    # Uncentred eigenvalues are second moments, not variances.
     if phi.centered:
         close(explained, np.var(np.asarray(Z), axis=0), atol=1e-10)
 
@@ -53,6 +54,7 @@ def test_all_components_explain_all_and_points_are_found_again_from_them():
     slack = 1e3 * house.eps()
     close(np.sum(phi.explained_variance_ratio), 1, atol=slack)
     close(phi.reconstruction_residual(X), 0, atol=slack)
+    # Other points are not in the span of five sections.
     assert np.asarray(phi.reconstruction_residual(data.Y)).min() > slack
     images = features.preimage(phi, phi(X))
     # A residual of eps is a distance of its root.
@@ -72,6 +74,7 @@ def test_preimages_are_local_minima_and_the_residual_is_the_distance():
     coefficients = phi.coefficients(Z)
     close(residual, distances(points, X, coefficients), atol=1e-12)
     assert np.asarray(images.converged).all()
+    # Far above the rounding of a residual at this curvature, far below a lengthscale.
     step = 1e-3 * np.eye(X.shape[1])
     for direction in np.concatenate([step, -step]):
         moved = distances(points + direction, X, coefficients)

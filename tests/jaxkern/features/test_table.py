@@ -35,6 +35,7 @@ def phi(request, tmp_path):
 def table():
     """Return rows of all columns, and what the map of three of them gives."""
     data = house.data()
+    # The id comes first, and a flag before the last column that is used.
     rows = np.insert(data.X, [0, 2], data.values, axis=1)
     expected = inner()(data.X.astype("float32"))
     return rows, np.asarray(expected)
@@ -62,6 +63,7 @@ def test_rows_of_every_layout_are_taken_in_every_form(phi, layout, form):
 def test_text_may_stand_in_a_column_that_the_map_leaves_out(phi, layout):
     rows, expected = table()
     named = rows.astype(object)
+    # Neither column is converted to numbers.
     named[:, [0, 3]] = "a name"
     np.testing.assert_array_equal(phi(named[:, layout]), expected)
 
