@@ -34,12 +34,12 @@ from support.contract import (
 )
 from support.jaxprs import doubles, imprecise
 from support.numerics import Identity
+from support.surface import functions
 
 from jaxkern import features, landmarks, scale
 
 pytestmark = pytest.mark.float64  # float64 that slips into float32 is seen so
 
-OPERATORS = {"__call__", "__add__", "__sub__", "__neg__", "__mul__", "__rmul__"}
 OF_STREAMS = {"init", "update", "merge", "finalize"}
 OF_OTHER_DTYPE = {name for name in TABLE if TABLE[name].any_dtype}
 OF_OTHER_DTYPE |= {"learn.fit_lengthscale"}
@@ -66,34 +66,18 @@ ELSEWHERE |= {"scale.kmeans", "scale.landmarks"} | {
 landmarks are other rows where rows are added."""
 
 
-def own_functions(cls):
-    """Yield the public methods and properties of a class that the package defines, as (name, function)."""
-    for name, member in inspect.getmembers_static(cls):
-        function = getattr(member, "fget", None) or getattr(member, "__func__", member)
-        is_public = name in OPERATORS or not name.startswith(("_", "tree_"))
-        if not inspect.isfunction(function) or not is_public:
-            continue
-        if function.__module__.startswith("jaxkern"):
-            yield name, function
-
-
+@functools.cache
 def codes():
     """Return the code of all that is public and can be called: functions, methods, properties, functions of streams."""
     code_of = {}
-    for name in MODULES:
-        module = importlib.import_module(f"jaxkern.{name}")
-        for word in module.__all__:
-            value = getattr(module, word)
-            if inspect.isclass(value):
-                for member, function in own_functions(value):
-                    code_of[f"{name}.{word}.{member}"] = function.__code__
-            elif callable(value):
-                code = inspect.unwrap(value).__code__
-                code_of[f"{name}.{word}"] = code
-                for constant in code.co_consts:
-                    if inspect.iscode(constant) and constant.co_name in OF_STREAMS:
-                        code_of[f"{name}.{word}.{constant.co_name}"] = constant
-    return code_of
+    for name, function in functions().items():
+        code_of[name] = function.__code__
+        for constant in function.__code__.co_consts:
+            if inspect.iscode(constant) and constant.co_name in OF_STREAMS:
+                code_of[f"{name}.{constant.co_name}"] = constant
+    return {
+        name: code for name, code in code_of.items() if name.startswith(tuple(MODULES))
+    }
 
 
 def slow_if_in(long):

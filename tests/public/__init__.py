@@ -1,7 +1,8 @@
 """Every public function: how to call it on a case, what shapes must come back, and what must be true of the numbers.
 
 The stress (`support.stress`) makes cases of data that hurt, and judges what holds of all functions there: shapes and
-dtypes, finite numbers where the data allow it, missing data that show. For the contract (`tests/jaxkern/test_contract.py`) a
+dtypes, finite numbers where the data allow it, missing data that show. For the contract
+(`tests/jaxkern/test_contract.py`) a
 function is a program.
 """
 
