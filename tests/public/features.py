@@ -22,13 +22,13 @@ def check_projection(c, v):
 def _(c):
     phi = features.nystrom(c.kernel, c.X, rank=c.few, X=c.Y)
     return {
-        "Z": (phi(c.Y), (c.n + 1, c.few)),
-        "one": (phi(c.Y[0]), (c.few,)),
-        "none": (phi(c.Y[:0]), (0, c.few)),
-        "embed": (phi.embed(function(c)), (2, c.few)),
-        "eigenvalues": (phi.eigenvalues, (c.few,)),
-        "rank": (phi.rank, ()),
-        "residual": (phi.trace_residual, ()),
+        "Z": (phi(c.Y), "m few"),
+        "one": (phi(c.Y[0]), "few"),
+        "none": (phi(c.Y[:0]), "0 few"),
+        "embed": (phi.embed(function(c)), "2 few"),
+        "eigenvalues": (phi.eigenvalues, "few"),
+        "rank": (phi.rank, ""),
+        "residual": (phi.trace_residual, ""),
     }
 
 
@@ -36,9 +36,9 @@ def _(c):
 def _(c):
     phi = features.kernel_jl(c.key, c.kernel, c.X, num_features=4, centered=True)
     return {
-        "Z": (phi(c.Y), (c.n + 1, 4)),
-        "none": (phi(c.Y[:0]), (0, 4)),
-        "embed": (phi.embed(function(c)), (2, 4)),
+        "Z": (phi(c.Y), "m 4"),
+        "none": (phi(c.Y[:0]), "0 4"),
+        "embed": (phi.embed(function(c)), "2 4"),
     }
 
 
@@ -56,11 +56,11 @@ def check_pca(c, v):
 def _(c):
     phi = features.kernel_pca(c.kernel, c.X, num_components=c.few)
     return parts(
-        phi, eigenvalues=(c.few,), total_variance=(), explained_variance_ratio=(c.few,)
+        phi, eigenvalues="few", total_variance="", explained_variance_ratio="few"
     ) | {
-        "Z": (phi(c.Y), (c.n + 1, c.few)),
-        "residual": (phi.reconstruction_residual(c.Y), (c.n + 1,)),
-        "none": (phi.reconstruction_residual(c.Y[:0]), (0,)),
+        "Z": (phi(c.Y), "m few"),
+        "residual": (phi.reconstruction_residual(c.Y), "m"),
+        "none": (phi.reconstruction_residual(c.Y[:0]), "0"),
     }
 
 
@@ -69,9 +69,7 @@ def _(c):
 def _(c):
     phi = features.kernel_pca(c.kernel, c.X, num_components=c.few)
     found = features.preimage(phi, phi(c.Y), num_steps=5)
-    return parts(
-        found, points=(c.n + 1, c.dim), residual=(c.n + 1,), converged=(c.n + 1,)
-    )
+    return parts(found, points="m dim", residual="m", converged="m")
 
 
 def check_fourier(c, v):
@@ -166,9 +164,9 @@ def check_stream(c, v):
 
 def stream_values(c, phi):
     own = parts(
-        phi, eigenvalues=(2,), shrinkage=(), variances=(2,), residual=(), finite=()
+        phi, eigenvalues="2", shrinkage="", variances="2", residual="", finite=""
     )
-    return {"Z": (phi(c.Y), (c.n + 1, 2))} | own
+    return {"Z": (phi(c.Y), "m 2")} | own
 
 
 @op(
@@ -227,14 +225,14 @@ def sketch_values(c, state):
     sketch = frequent_directions.finalize(state)
     own = parts(
         sketch,
-        singular_values=(2,),
-        basis=(c.dim, 2),
-        shrinkage=(),
-        squared_norm=(),
-        rank=(),
-        finite=(),
+        singular_values="2",
+        basis="dim 2",
+        shrinkage="",
+        squared_norm="",
+        rank="",
+        finite="",
     )
-    return own | {"rows": (sketch.rows.T, (c.dim, 2))}
+    return own | {"rows": (sketch.rows.T, "dim 2")}
 
 
 def sketched(state, *rows):

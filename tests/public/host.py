@@ -34,7 +34,7 @@ def _(c):
         if isinstance(out, np.ndarray)
         else np.concatenate([np.zeros((0, 8), c.dtype), *out])
     )
-    return {"Z": (out, (c.n, 8))}
+    return {"Z": (out, "n 8")}
 
 
 def mesh():
@@ -44,7 +44,7 @@ def mesh():
 @op("scale.kmeans", check_kmeans, overflows=True, arrays=True)
 def _(c):
     return partition_values(
-        c, scale.kmeans(c.key, c.X, c.few, sharding=mesh()), (c.few, c.dim)
+        c, scale.kmeans(c.key, c.X, c.few, sharding=mesh()), "few dim"
     )
 
 
@@ -64,7 +64,7 @@ def _(c):
         if "X must be finite" not in str(error):
             raise
         chosen = np.full((c.few, c.dim), np.nan, c.dtype)
-    return {"rows": (chosen, (c.few, c.dim))}
+    return {"rows": (chosen, "few dim")}
 
 
 @op("scale.stream", check_stream, overflows=True, arrays=True)
@@ -85,7 +85,7 @@ def _(c):
 @op("scale.local_rows", any_dtype=True, points=False, hides="a range of rows")
 def _(c):
     rows = scale.local_rows(c.n, mesh())
-    return {"rows": (np.arange(rows.start, rows.stop), (c.n,))}
+    return {"rows": (np.arange(rows.start, rows.stop), "n")}
 
 
 @op(
@@ -99,8 +99,8 @@ def _(c):
         np.save(os.path.join(folder, "X.npy"), np.asarray(c.X))
         rows = scale.open_rows(folder)
         return {
-            "rows": (rows[:], (c.n, c.dim)),
-            "same": (np.float64(np.array_equal(rows[:], c.X, equal_nan=True)), ()),
+            "rows": (rows[:], "n dim"),
+            "same": (np.float64(np.array_equal(rows[:], c.X, equal_nan=True)), ""),
         }
 
 
@@ -113,7 +113,7 @@ def saved(c):
             rkhs.Function(kernels.Gaussian(1.0), jnp.asarray(c.plain), c.numbers(c.n)),
         )
         found = files.load(path)
-    return parts(found, points=c.plain.shape, weights=(c.n,))
+    return parts(found, points=c.plain.shape, weights="n")
 
 
 def check_saved(c, v):
@@ -135,13 +135,13 @@ op("io.load", check_saved, least=0, points=False, hides=SAVED)(saved)
 def _(c):
     labels = jnp.arange(c.n, dtype=jnp.int32) % c.few
     found = concentration.block_parameters(c.K, labels, num_clusters=c.few)
-    return parts(found, gamma2=(), vbar2=(), shares=(c.few,))
+    return parts(found, gamma2="", vbar2="", shares="few")
 
 
 @op("bounds.concentration.population_parameters", least=2, hides="the same")
 def _(c):
     found = concentration.population_parameters(c.K, c.numbers(c.n, c.n) ** 2, c.shares)
-    return parts(found, gamma2=(), vbar2=())
+    return parts(found, gamma2="", vbar2="")
 
 
 for _name in ("relative_distances_given", "kernel_values_given"):
@@ -158,7 +158,7 @@ for _name in ("relative_distances_given", "kernel_values_given"):
         words |= {"farthest": squares + 0.1} if name == "kernel_values_given" else {}
         return parts(
             getattr(fourier, name)(eps=0.3, num_frequencies=400.0, **words),
-            probability=(),
+            probability="",
         )
 
 
@@ -193,7 +193,7 @@ def clusterer_entry(name):
         estimator = getattr(estimators, name)(
             min(c.n, 2), n_init=1, random_state=c.seed
         )
-        return {"labels": (estimator.fit(c.X).labels_, (c.n,))}
+        return {"labels": (estimator.fit(c.X).labels_, "n")}
 
 
 def ridge_entry(name, function):
@@ -204,8 +204,8 @@ def ridge_entry(name, function):
             n_landmarks=min(c.n, 5), random_state=c.seed
         ).fit(c.X, np.arange(c.n) % 2)
         return {
-            "values": (getattr(fitted, function)(c.X), (c.n,)),
-            "bounds": (fitted.bound(c.X), (c.n,)),
+            "values": (getattr(fitted, function)(c.X), "n"),
+            "bounds": (fitted.bound(c.X), "n"),
         }
 
 

@@ -19,7 +19,7 @@ def check_errors(c, v):
 
 
 def error_values(found):
-    return parts(found, largest=(), mean=(), counted=(), finite=())
+    return parts(found, largest="", mean="", counted="", finite="")
 
 
 @op("audit.distance_error", check_errors, words=("X", "Y"), overflows=True)
@@ -52,7 +52,7 @@ def _(c):
     found = audit.spectral_error(
         c.other_key, fourier_map(c), c.kernel, c.X, num_steps=2, num_probes=min(c.n, 2)
     )
-    return parts(found, lower=(), upper=())
+    return parts(found, lower="", upper="")
 
 
 def check_partition(c, v):
@@ -76,13 +76,13 @@ def check_kmeans(c, v):
 
 
 def partition_values(c, found, centers):
-    return parts(found, labels=(c.n,), centers=centers, objective=(), converged=())
+    return parts(found, labels="n", centers=centers, objective="", converged="")
 
 
 @op("kmeans.kmeans", check_kmeans, overflows=True, gradient=False)
 def _(c):
     return partition_values(
-        c, partition.kmeans(c.key, c.X, c.few, num_restarts=2), (c.few, c.dim)
+        c, partition.kmeans(c.key, c.X, c.few, num_restarts=2), "few dim"
     )
 
 
@@ -95,9 +95,7 @@ def _(c):
 )
 def _(c):
     found = clustering.kernel_spectral(c.key, c.kernel, c.X, c.few, num_restarts=1)
-    return partition_values(c, found, (c.few, c.few)) | {
-        "new": (found.predict(c.Y), (c.n + 1,))
-    }
+    return partition_values(c, found, "few few") | {"new": (found.predict(c.Y), "m")}
 
 
 @op(
@@ -109,17 +107,15 @@ def _(c):
 )
 def _(c):
     found = clustering.spectral_from_gram(c.key, c.K, c.few, num_restarts=1)
-    return partition_values(c, found, (c.few, c.few)) | {
-        "none": (found.predict(jnp.zeros((0, c.n), c.dtype)), (0,))
+    return partition_values(c, found, "few few") | {
+        "none": (found.predict(jnp.zeros((0, c.n), c.dtype)), "0")
     }
 
 
 @op("clustering.kernel_kmeans", check_partition, overflows=True, gradient=False)
 def _(c):
     found = clustering.kernel_kmeans(c.key, c.kernel, c.X, c.few, num_restarts=1)
-    return partition_values(c, found, (c.few, c.n)) | {
-        "new": (found.predict(c.Y), (c.n + 1,))
-    }
+    return partition_values(c, found, "few n") | {"new": (found.predict(c.Y), "m")}
 
 
 def check_ridge(c, v):
@@ -129,13 +125,13 @@ def check_ridge(c, v):
 
 def ridge_values(c, found):
     bounds = {
-        "distance": (found.distance_bound, ()),
-        "radius": (found.radius, ()),
-        "training": (found.training_bound, ()),
+        "distance": (found.distance_bound, ""),
+        "radius": (found.radius, ""),
+        "training": (found.training_bound, ""),
     }
     return {
-        "values": (found(c.Y), (c.n + 1,)),
-        "bounds": (found.bound_at(c.Y), (c.n + 1,)),
+        "values": (found(c.Y), "m"),
+        "bounds": (found.bound_at(c.Y), "m"),
         **bounds,
     }
 
@@ -166,7 +162,7 @@ def _(c):
     found = regression.leave_one_out(
         c.kernel, c.X, c.numbers(c.n), regularization=path, weights=c.ones
     )
-    return {"residuals": (found, (2, c.n))}
+    return {"residuals": (found, "2 n")}
 
 
 def check_variance(c, v):
@@ -183,7 +179,7 @@ def _(c):
         "landmarks": "pivoted_cholesky",
     }
     lower, upper = regression.posterior_variance(c.key, c.kernel, c.X, c.Y, **given)
-    return {"lower": (lower, (c.n + 1,)), "upper": (upper, (c.n + 1,))}
+    return {"lower": (lower, "m"), "upper": (upper, "m")}
 
 
 def check_head(c, v):
@@ -195,7 +191,7 @@ def _(c):
     found = regression.head(
         fourier_map(c), c.X, c.numbers(c.n), regularization=0.1, weights=c.shares
     )
-    return {"values": (found(c.Y), (c.n + 1,))} | parts(found, residual=())
+    return {"values": (found(c.Y), "m")} | parts(found, residual="")
 
 
 @op(
@@ -214,11 +210,11 @@ def _(c):
     )
     values, bounds = found.with_bounds(c.Y)
     own = {
-        "values": (values, (c.n + 1,)),
-        "bounds": (bounds, (c.n + 1,)),
-        "training": (found.training_bound, ()),
+        "values": (values, "m"),
+        "bounds": (bounds, "m"),
+        "training": (found.training_bound, ""),
     }
-    return own | parts(found.dual, distance_bound=(), radius=())
+    return own | parts(found.dual, distance_bound="", radius="")
 
 
 @op("regression.streaming_ridge", check_head, least=0, overflows=True)
@@ -226,7 +222,7 @@ def _(c):
     ridge = regression.streaming_ridge(fourier_map(c))
     first = ridge.update(ridge.init(c.dtype), c.X, c.numbers(c.n), c.shares)
     found = ridge.finalize(ridge.merge(first, first), regularization=0.1)
-    return {"values": (found(c.Y), (c.n + 1,))} | parts(found, residual=())
+    return {"values": (found(c.Y), "m")} | parts(found, residual="")
 
 
 @op(
@@ -234,7 +230,7 @@ def _(c):
     lambda c, v: within("alignment", v["alignment"], -1, 1, 16 * c.n * c.eps),
 )
 def _(c):
-    return {"alignment": (learn.alignment(c.kernel, c.X, c.labels, num_labels=3), ())}
+    return {"alignment": (learn.alignment(c.kernel, c.X, c.labels, num_labels=3), "")}
 
 
 @op(
@@ -243,7 +239,7 @@ def _(c):
     least=2,
 )
 def _(c):
-    return {"gap": (learn.eigengap(c.kernel, c.X, num_components=1), ())}
+    return {"gap": (learn.eigengap(c.kernel, c.X, num_components=1), "")}
 
 
 def first_gap(kernel, X):
@@ -262,8 +258,8 @@ def check_fit(c, v):
 @op("learn.fit_lengthscale", check_fit, least=2, overflows=True, gradient=False)
 def _(c):
     fit = learn.fit_lengthscale(kernels.Gaussian(c.length), c.X, first_gap, num_steps=2)
-    return {"lengthscale": (fit.kernel.lengthscale, ())} | parts(
-        fit, objective=(), objectives=(3,), finite=()
+    return {"lengthscale": (fit.kernel.lengthscale, "")} | parts(
+        fit, objective="", objectives="3", finite=""
     )
 
 
@@ -290,7 +286,7 @@ def score_entry(name, low):
             rng.integers(0, 3, c.n),
         )
         score = getattr(metrics, name)
-        return {"score": (score(far, other), ()), "same": (score(far, far), ())}
+        return {"score": (score(far, other), ""), "same": (score(far, far), "")}
 
 
 for _name in (
@@ -309,4 +305,4 @@ for _name in ("spectral_error", "frobenius_error"):
         words=("K",),
     )
     def _(c, name=_name):
-        return {"error": (getattr(metrics, name)(c.K, jnp.eye(c.n, dtype=c.dtype)), ())}
+        return {"error": (getattr(metrics, name)(c.K, jnp.eye(c.n, dtype=c.dtype)), "")}

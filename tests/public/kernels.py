@@ -38,9 +38,9 @@ def kernel_entry(name, kernel_name):
     def _(c):
         x, y, kernel = c.x, c.Y[0], c.kernel
         return {
-            "K": (kernel(x, y), ()),
-            "K'": (kernel(y, x), ()),
-            "diagonal": (kernel(x, x), ()),
+            "K": (kernel(x, y), ""),
+            "K'": (kernel(y, x), ""),
+            "diagonal": (kernel(x, x), ""),
         }
 
 
@@ -57,13 +57,13 @@ for _name in ("as_kernel", "psd_kernel"):
         shows_infinity=False,
     )
     def _(c, name=_name):
-        return {"K": (gram.gram(getattr(kernels, name)(user), c.X), (c.n, c.n))}
+        return {"K": (gram.gram(getattr(kernels, name)(user), c.X), "n n")}
 
 
 @op("kernels.kappa", kernels=STATIONARY, hides="a constant of the kernel", points=False,
     example={"kernel_name": "scaled matern32"})  # fmt: skip
 def _(c):
-    return {"kappa": (jnp.asarray(kernels.kappa(c.kernel), c.dtype), ())}
+    return {"kappa": (jnp.asarray(kernels.kappa(c.kernel), c.dtype), "")}
 
 
 def check_lipschitz(c, v):
@@ -79,7 +79,7 @@ def check_lipschitz(c, v):
     points=False,
 )
 def _(c):
-    return {"L": (jnp.asarray(kernels.lipschitz(c.kernel, dim=c.dim), c.dtype), ())}
+    return {"L": (jnp.asarray(kernels.lipschitz(c.kernel, dim=c.dim), c.dtype), "")}
 
 
 def distances(c):
@@ -130,8 +130,8 @@ def check_quantile(c, v):
 def _(c):
     X = c.X
     return {
-        "median": (kernels.quantile_lengthscale(X, 0.5), ()),
-        "decile": (kernels.quantile_lengthscale(X, c.share), ()),
+        "median": (kernels.quantile_lengthscale(X, 0.5), ""),
+        "decile": (kernels.quantile_lengthscale(X, c.share), ""),
     }
 
 
@@ -160,7 +160,7 @@ def check_sampled(c, v):
 )
 def _(c):
     return {
-        "median": (kernels.sampled_quantile_lengthscale(c.key, c.X, num_pairs=20), ())
+        "median": (kernels.sampled_quantile_lengthscale(c.key, c.X, num_pairs=20), "")
     }
 
 
@@ -185,8 +185,8 @@ def check_gram(c, v):
 def _(c):
     X = c.X
     return {
-        "K": (gram.gram(c.kernel, X), (c.n, c.n)),
-        "K(X, Y)": (gram.gram(c.kernel, X, c.Y), (c.n, c.n + 1)),
+        "K": (gram.gram(c.kernel, X), "n n"),
+        "K(X, Y)": (gram.gram(c.kernel, X, c.Y), "n m"),
     }
 
 
@@ -199,7 +199,7 @@ def check_rounding(c, v):
 @op("gram.rounding", check_rounding, kernels=PSD[:-1], hides="in few dimensions no point plays a part", overflows=True,
     gradient=False, example={"dim": 12})  # fmt: skip
 def _(c):
-    return {"bound": (gram.rounding(c.kernel, c.X, c.Y), ())}
+    return {"bound": (gram.rounding(c.kernel, c.X, c.Y), "")}
 
 
 def check_product(c, v):
@@ -221,10 +221,10 @@ def _(c):
     own = (
         {}
         if c.n == 0
-        else {"K w": (gram.gram_matmul(c.kernel, X, None, c.shares), (c.n,))}
+        else {"K w": (gram.gram_matmul(c.kernel, X, None, c.shares), "n")}
     )
     return own | {
-        "K V": (gram.gram_matmul(c.kernel, X, c.Y, weights, block_size=5), (c.n,))
+        "K V": (gram.gram_matmul(c.kernel, X, c.Y, weights, block_size=5), "n")
     }
 
 
@@ -235,7 +235,7 @@ def check_center(c, v):
 
 @op("gram.center", check_center, words=("K",), shows_infinity=False)
 def _(c):
-    return {"HKH": (gram.center(c.K), (c.n, c.n))}
+    return {"HKH": (gram.center(c.K), "n n")}
 
 
 def check_distance(c, v):
@@ -270,9 +270,9 @@ def check_distance(c, v):
 def _(c):
     X, Y = c.X, c.Y[: c.n]
     return {
-        "distance": (gram.kernel_distance(c.kernel, X, Y), (c.n,)),
-        "back": (gram.kernel_distance(c.kernel, Y, X), (c.n,)),
-        "itself": (gram.kernel_distance(c.kernel, X, X), (c.n,)),
+        "distance": (gram.kernel_distance(c.kernel, X, Y), "n"),
+        "back": (gram.kernel_distance(c.kernel, Y, X), "n"),
+        "itself": (gram.kernel_distance(c.kernel, X, X), "n"),
     }
 
 
@@ -286,6 +286,6 @@ def _(c):
 def _(c):
     law = measures.Discrete(c.X, c.shares)
     return {
-        "draws": (law.sample(c.key, num_points=5), (5, c.dim)),
-        "total": (law.total, ()),
+        "draws": (law.sample(c.key, num_points=5), "5 dim"),
+        "total": (law.total, ""),
     }

@@ -36,7 +36,7 @@ def check_grid(c, v):
 )
 def _(c):
     law = measures.gaussian_grid(33, std=c.length, dtype=c.dtype)
-    return {"points": (law.points, (33, 1)), "weights": (law.weights, (33,))}
+    return {"points": (law.points, "33 1"), "weights": (law.weights, "33")}
 
 
 def check_spectrum(c, v):
@@ -50,10 +50,10 @@ def check_spectrum(c, v):
 
 def spectrum_values(law):
     return {
-        "eigenvalues": (law.eigenvalues(6), (6,)),
-        "trace": (law.trace(), ()),
-        "rank": (law.effective_rank(), ()),
-        "norm": (law.op_norm(2), ()),
+        "eigenvalues": (law.eigenvalues(6), "6"),
+        "trace": (law.trace(), ""),
+        "rank": (law.effective_rank(), ""),
+        "norm": (law.op_norm(2), ""),
     }
 
 
@@ -80,7 +80,7 @@ def _(c):
     law = measures.GaussianSpectrum(
         c.shares if c.n else jnp.ones(1, c.dtype), c.numbers(max(c.n, 1)) ** 2 / 100
     )
-    return {"trace": (law.trace(3), ()), "norm": (law.op_norm(), ())}
+    return {"trace": (law.trace(3), ""), "norm": (law.op_norm(), "")}
 
 
 def check_mean(c, v):
@@ -104,8 +104,8 @@ def noise_entry(name, make, **words):
     def _(c):
         noise, X = make(c), c.X
         return {
-            "E K": (measures.mean_kernel(c.kernel, X, noise), (c.n, c.n)),
-            "norms": (noise.op_norm(X), (c.n,)),
+            "E K": (measures.mean_kernel(c.kernel, X, noise), "n n"),
+            "norms": (noise.op_norm(X), "n"),
         }
 
 
@@ -127,7 +127,7 @@ noise_entry(
     overflows=True,
 )
 def _(c):
-    return {"E K": (measures.mean_gaussian_kernel(c.X, c.shares, c.length), (c.n, c.n))}
+    return {"E K": (measures.mean_gaussian_kernel(c.X, c.shares, c.length), "n n")}
 
 
 def check_mean_distance(c, v):
@@ -143,9 +143,7 @@ def check_mean_distance(c, v):
     overflows=True,
 )
 def _(c):
-    return {
-        "E d": (measures.mean_kernel(kernels.Distance(), c.X, c.shares), (c.n, c.n))
-    }
+    return {"E d": (measures.mean_kernel(kernels.Distance(), c.X, c.shares), "n n")}
 
 
 @op(
@@ -159,7 +157,7 @@ def _(c):
     return {
         "E K(U, V)": (
             measures.mean_kernel_between(c.kernel, c.X, c.Y, 0.5),
-            (c.n, c.n + 1),
+            "n m",
         )
     }
 
@@ -212,10 +210,10 @@ for _name, _law in {
         draws = law(c).sample(c.other_key, num_points=5, dim=c.dim, dtype=c.dtype)
         omega = jnp.asarray(problem.omega, c.dtype)
         return {
-            "points": (problem.points, (c.n, c.dim)),
-            "noise": (problem.sigma_inf(), ()),
-            "omega": (omega, ()),
-            "draws": (draws, (5, c.dim)),
+            "points": (problem.points, "n dim"),
+            "noise": (problem.sigma_inf(), ""),
+            "omega": (omega, ""),
+            "draws": (draws, "5 dim"),
         }
 
 
@@ -230,8 +228,8 @@ def check_perturbed(c, v):
 def _(c):
     problem = problems.perturb(c.key, c.X, 0.0, labels=c.labels)
     noisy = problems.perturb(c.other_key, c.X, measures.RadialNoise(c.shares))
-    own = parts(problem, points=(c.n, c.dim), means=(c.n, c.dim), labels=(c.n,))
-    return own | {"mean kernel": (noisy.mean_kernel(c.kernel), (c.n, c.n))}
+    own = parts(problem, points="n dim", means="n dim", labels="n")
+    return own | {"mean kernel": (noisy.mean_kernel(c.kernel), "n n")}
 
 
 def sampler_entry(name, width, given):
@@ -278,4 +276,4 @@ def _(c):
         noise=0.5,
         dtype=c.dtype,
     )
-    return parts(problem, points=(2 * c.n, c.dim), labels=(2 * c.n,))
+    return parts(problem, points="2n dim", labels="2n")

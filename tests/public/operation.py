@@ -1,6 +1,8 @@
 """How a public function is called on a case, and what must be true of the numbers.
 
-`make(case)` returns {word: (value, shape)}; `check(case, values)` yields what is wrong with finite values.
+`make(case)` returns {word: (value, shape)}. A shape is written as "n dim" or "m 2", or "" for a number: n stands for
+the rows of X, m for those of Y, few for the landmarks, clusters or components of the case. `check(case, values)` yields
+what is wrong with finite values.
 """
 
 import dataclasses
