@@ -16,7 +16,8 @@ from benchmarks._report import seconds
 
 DESCRIPTION = """Run on the accelerator that JAX finds, one after the other and each in a process of its own:
 
-tests       the property modules of tests/ in single precision, and the budget of docs/float32.md
+tests       what hypothesis draws for the tests of jaxkern
+accuracy    the budget of docs/float32.md
 claims      a claim of each kind of statement by proofs_check, in single precision
 benchmarks  benchmarks.gpu
 
@@ -51,19 +52,10 @@ def named(device: Any) -> str:
 
 def commands(platform: str) -> dict[str, list[str]]:
     """Return the parts: modules of Python with their arguments."""
-    tests = [
-        str(path.relative_to(ROOT))
-        for path in sorted(ROOT.glob("tests/jaxkern/property/test_*.py"))
-    ]
     claims = [word for claim in CLAIMS.split() for word in ("--claim", claim)]
     return {
-        "tests": [
-            "pytest",
-            "-q",
-            "--float32",
-            *tests,
-            "tests/tools/test_float32_budget.py",
-        ],
+        "tests": ["pytest", "-q", "-m", "hypothesis and not slow", "tests/jaxkern"],
+        "accuracy": ["pytest", "-q", "tests/tools/test_float32_budget.py"],
         "claims": ["proofs_check", "--dtype", "float32", "--no-cache", *claims],
         "benchmarks": [
             "benchmarks.gpu",

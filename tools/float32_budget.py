@@ -22,7 +22,8 @@ if __name__ == "__main__":
 import jax
 import jax.numpy as jnp
 import numpy as np
-from public import TABLE, products
+from public import TABLE
+from public.operation import products
 from support.bounds import ARGUMENTS, named
 from support.cases import KERNELS, RATIOS, Case
 

@@ -1,7 +1,7 @@
-"""The property modules on fresh examples for as long as is asked for: `python tools/properties.py --minutes 60`.
+"""What hypothesis draws for tests of jaxkern, for as long as is asked for: `python tools/properties.py --minutes 60`.
 
-Each round runs every module with 200 new examples a test and a seed of its own, every second one in single precision
-throughout. A failure is printed with its example and the command that repeats it. Exit status: 0, or 1 where something
+Each round runs every such test with 200 new examples and a seed of its own, every second round in double precision
+throughout. A failure is printed with its example and the command that repeats it. Exit status: 0, or 1 if something
 was found.
 """
 
@@ -13,10 +13,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULES = sorted(
-    str(path.relative_to(ROOT))
-    for path in ROOT.glob("tests/jaxkern/property/test_*.py")
-)
+TESTS = ["-m", "hypothesis and not slow", "tests/jaxkern"]
+"""The plugin of hypothesis marks the tests that it draws for."""
 
 
 def main(arguments=None):
@@ -37,44 +35,41 @@ def main(arguments=None):
         default="",
         help="modules and tests whose names hold this, as -k of pytest",
     )
-    given = parser.parse_args(arguments)
-    end, seed, found = time.monotonic() + 60 * given.minutes, given.seed, 0
-    while seed == given.seed or time.monotonic() < end:
-        words = [
-            "--hypothesis-profile=fresh",
-            f"--hypothesis-seed={seed}",
-            *["--float32"] * (seed % 2 == 0),
-        ]
-        options = ["-q", "--timeout=3600", *(["-k", given.only] if given.only else [])]
-        command = [sys.executable, "-m", "pytest", *words, *options, *MODULES]
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, check=False
-        )
-        failed = [
-            line.split()[1]
-            for line in done.stdout.splitlines()
-            if line.startswith("FAILED ")
-        ]
-        print(
-            f"seed {seed}: {(done.stdout.strip().splitlines() or ['no output'])[-1]}",
-            flush=True,
-        )
-        if done.returncode and not failed:
-            print(done.stdout[-4000:] + done.stderr[-4000:], flush=True)
-        for name in failed:
-            # All modules again: what hypothesis draws depends on the constants of those that are imported.
-            test = name.partition("[")[0].rpartition("::")[2]
-            print(
-                f"  {name}\n  again: python -m pytest {' '.join(words)} tests/jaxkern/property -k {test}",
-                flush=True,
-            )
-        for line in re.findall(
-            r"^E {7}((?:Failing|    |\)|You can).*)", done.stdout, re.MULTILINE
-        ):
-            print(f"  {line}", flush=True)
-        found += bool(done.returncode)
+    options = parser.parse_args(arguments)
+    end = time.monotonic() + 60 * options.minutes
+    seed = options.seed
+    failures = 0
+    while seed == options.seed or time.monotonic() < end:
+        failures += not passes(seed, options.only)
         seed += 1
-    return bool(found)
+    return bool(failures)
+
+
+def passes(seed, only):
+    """Run one round, and print what fails. Return whether nothing does."""
+    words = ["--hypothesis-profile=fresh", f"--hypothesis-seed={seed}"]
+    if seed % 2 == 0:
+        words.append("--float64")
+    command = [sys.executable, "-m", "pytest", *words, "-q", "--timeout=3600", *TESTS]
+    if only:
+        command += ["-k", only]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    lines = done.stdout.strip().splitlines() or ["no output"]
+    print(f"seed {seed}: {lines[-1]}", flush=True)
+    failed = [line.split()[1] for line in lines if line.startswith("FAILED ")]
+    if done.returncode and not failed:
+        print(done.stdout[-4000:] + done.stderr[-4000:], flush=True)
+    for name in failed:
+        # All modules again: what hypothesis draws depends on the constants of those that are imported.
+        test = name.partition("[")[0].rpartition("::")[2]
+        again = f"python -m pytest {' '.join(words)} tests/jaxkern -k {test}"
+        print(f"  {name}\n  again: {again}", flush=True)
+    examples = r"^E {7}((?:Failing|    |\)|You can).*)"
+    for line in re.findall(examples, done.stdout, re.MULTILINE):
+        print(f"  {line}", flush=True)
+    return done.returncode == 0
 
 
 if __name__ == "__main__":

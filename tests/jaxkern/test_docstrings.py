@@ -1,29 +1,20 @@
-"""Docstrings of what is public have one form (CONTRIBUTING.md), name claims that exist, and their examples run."""
+"""Docstrings of what is public have one form (CONTRIBUTING.md), name claims that exist, and their examples run.
+
+Annotations are complete, and resolve.
+"""
 
 import doctest
-import importlib
 import inspect
-import pkgutil
 import re
+import typing
 
 import jax
 import pytest
+from support.surface import MODULES, PUBLIC, functions, members
 
-import jaxkern
 from proofs_check import register
 
-
-def modules():
-    """Return the modules of the package by name; without what an extra brings that is not installed."""
-    for info in pkgutil.walk_packages(jaxkern.__path__, "jaxkern."):
-        try:
-            yield info.name.removeprefix("jaxkern."), importlib.import_module(info.name)
-        except ImportError:
-            continue
-
-
-MODULES = dict(modules())
-PUBLIC = [name for name in MODULES if "._" not in f".{name}"]
+FUNCTIONS = functions()
 SECTIONS = (
     "Parameters",
     "Attributes",
@@ -36,25 +27,6 @@ SECTIONS = (
 ID = re.compile(rf"\b(?:jaxkern|{'|'.join(register.PAPERS)}):[\w.-]*\w")
 DOORS = {"checks", "draws", "linalg", "pytrees"}
 """What other packages build on: one sentence says all."""
-
-
-def members(name):
-    """Return the public functions and classes of a module."""
-    module = MODULES[name]
-    names = getattr(
-        module,
-        "__all__",
-        [n for n, x in vars(module).items() if n[0] != "_" and defined_in(module, x)],
-    )
-    return {
-        n: getattr(module, n) for n in names if defined_in(jaxkern, getattr(module, n))
-    }
-
-
-def defined_in(package, value):
-    return callable(value) and getattr(value, "__module__", "").startswith(
-        package.__name__
-    )
 
 
 def wrong(member):
@@ -73,33 +45,41 @@ def wrong(member):
     says = of_class or "Returns" in sections or doc.startswith(("Return ", "Tell "))
     if not says and signature.return_annotation not in (None, "None"):
         yield "no Returns"
-    takes = sorted(
-        name for name in signature.parameters if name not in ("args", "kwargs")
+    takes = {name for name in signature.parameters if name not in ("args", "kwargs")}
+    of_fields = sections.get("Attributes", "") if of_class else ""
+    lines = re.findall(
+        r"^([\w, ]+) : \S", sections.get("Parameters") or of_fields, flags=re.M
     )
-    listed = (
-        sections.get("Parameters")
-        or (sections.get("Attributes") if of_class else None)
-        or ""
+    named = [name for line in lines for name in line.split(", ")]
+    is_more = "Parameters" not in sections and takes < set(named)
+    if sorted(named) != sorted(takes) and not is_more:
+        names = [", ".join(sorted(words)) or "nothing" for words in (named, takes)]
+        yield f"explains {names[0]} and takes {names[1]}"
+
+
+def test_the_walk_finds_functions_methods_and_properties():
+    assert {"gram.gram", "rkhs.Covariance.inner", "problems.Problem.omega"} < set(
+        FUNCTIONS
     )
-    named = [
-        name
-        for line in re.findall(r"^([\w, ]+) : \S", listed, flags=re.M)
-        for name in line.split(", ")
-    ]
-    if sorted(named) != takes and not (
-        "Parameters" not in sections and set(takes) < set(named)
-    ):
-        yield f"explains {', '.join(sorted(named)) or 'nothing'} and takes {', '.join(takes) or 'nothing'}"
+    assert len(FUNCTIONS) > 150
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_annotations_are_complete_and_resolve(name):
+    function = FUNCTIONS[name]
+    hints = typing.get_type_hints(function)
+    parameters = set(inspect.signature(function).parameters)
+    assert set(hints) - {"self", "cls"} == (parameters - {"self", "cls"}) | {"return"}
+    assert inspect.getdoc(function)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_docstrings_have_one_form(name):
-    complaints = [
-        f"{member}: {what}" for member, x in members(name).items() for what in wrong(x)
-    ]
-    complaints = [
-        what for what in complaints if name not in DOORS or "first line" in what
-    ]
+    complaints = []
+    for member, value in members(name).items():
+        for what in wrong(value):
+            if name not in DOORS or "first line" in what:
+                complaints.append(f"{member}: {what}")
     assert not complaints, "\n".join(complaints)
 
 
@@ -130,10 +110,8 @@ def test_what_is_not_in_the_form_is_seen():
     ):
         assert old in good.__doc__
         bad = type(good)(good.__code__, {})
-        bad.__doc__, bad.__kwdefaults__ = (
-            good.__doc__.replace(old, new, 1 if "Raises" not in new else 2),
-            {"size": 1},
-        )
+        bad.__doc__ = good.__doc__.replace(old, new, 2 if "Raises" in new else 1)
+        bad.__kwdefaults__ = {"size": 1}
         assert any(complaint in what for what in wrong(bad)), complaint
 
 
@@ -150,21 +128,24 @@ def test_claims_that_docstrings_name_are_in_the_register(name):
 
 def examples():
     """Return every docstring of the package that holds an example."""
-    tests = (
-        test
-        for module in MODULES.values()
-        for test in doctest.DocTestFinder(exclude_empty=True).find(module)
-    )
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    tests = [test for module in MODULES.values() for test in finder.find(module)]
     return {test.name: test for test in tests if test.examples}
 
 
 EXAMPLES = examples()
-LONG = "clustering kmeans learn.fit regression scale features._preimage features._standardized features._streaming"
-LONG = tuple(
-    f"jaxkern.{name}"
-    for name in (
-        LONG + " features._table audit.spectral_error problems._samplers"
-    ).split()
+LONG = (
+    "jaxkern.clustering",
+    "jaxkern.kmeans",
+    "jaxkern.learn.fit",
+    "jaxkern.regression",
+    "jaxkern.scale",
+    "jaxkern.features._preimage",
+    "jaxkern.features._standardized",
+    "jaxkern.features._streaming",
+    "jaxkern.features._table",
+    "jaxkern.audit.spectral_error",
+    "jaxkern.problems._samplers",
 )
 """Beginnings of what is slow to compile; other tests compile these functions, too."""
 

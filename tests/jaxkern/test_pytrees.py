@@ -1,56 +1,23 @@
 """Every class of the package that is a PyTree: round trips, what is static, and structures that tell classes apart."""
 
 import dataclasses
-import importlib
-import inspect
 import itertools
 import pickle
-import pkgutil
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.surface import filled, trees
 
-import jaxkern
 from jaxkern import pytrees
 from jaxkern.features import nystrom
 from jaxkern.kernels import Gaussian, Matern32, Polynomial
 from jaxkern.pytrees import pytree, static
 from jaxkern.rkhs import Covariance, Function, RandomProjection
 
-
-def classes():
-    """Return every dataclass of the package that is a PyTree, found by walking its modules; `plan.Plan` is a leaf."""
-    found = set()
-    for info in pkgutil.walk_packages(jaxkern.__path__, "jaxkern."):
-        try:
-            module = importlib.import_module(info.name)
-        except ImportError:  # an optional extra that is not installed
-            continue
-        for _, cls in inspect.getmembers(module, inspect.isclass):
-            if (
-                cls.__module__.startswith("jaxkern")
-                and dataclasses.is_dataclass(cls)
-                and not jax.tree_util.all_leaves([filled(cls)])
-            ):
-                found.add(cls)
-    return sorted(found, key=lambda cls: (cls.__module__, cls.__name__))
-
-
-def filled(cls):
-    """Return an instance with a number in every leaf and a string in every static field, made without validation."""
-    instance = object.__new__(cls)
-    for number, field in enumerate(dataclasses.fields(cls)):
-        value = (
-            f"static {number}" if field.metadata.get("static") else jnp.float32(number)
-        )
-        object.__setattr__(instance, field.name, value)
-    return instance
-
-
-CLASSES = classes()
+CLASSES = trees()
 
 
 def test_the_walk_finds_the_classes():

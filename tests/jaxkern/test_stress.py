@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from public import LONG, TABLE, Operation
+from public.kernels import check_gram
+from public.operation import nothing_more
 from support import cases, stress
 from support.cases import (
     ACCEPTED,
@@ -123,7 +125,7 @@ def test_numbers_that_hurt(name):
     holds()
 
 
-def sabotaged(monkeypatch, make, check=public.nothing_more, **words):
+def sabotaged(monkeypatch, make, check=nothing_more, **words):
     """Return what is said of an operation of our own in the place of `gram.gram`."""
     monkeypatch.setitem(TABLE, "gram.gram", Operation(make, check, **words))
     return lambda **case: " ".join(judge(Case("gram.gram", **case))[0])
@@ -211,9 +213,9 @@ def test_wrong_numbers_are_seen(monkeypatch):
 
         return {"K": (K(X, X), (c.n, c.n)), "K(X, Y)": (K(X, Y), (c.n, c.n + 1))}
 
-    wrong = sabotaged(monkeypatch, uncentred, public.check_gram)
+    wrong = sabotaged(monkeypatch, uncentred, check_gram)
     assert "off by" in wrong(family="offset 1e3")
-    own = sabotaged(monkeypatch, public.TABLE["gram.gram"].make, public.check_gram)
+    own = sabotaged(monkeypatch, public.TABLE["gram.gram"].make, check_gram)
     assert own(family="offset 1e3")  # the same sabotage, and not the library again
 
 

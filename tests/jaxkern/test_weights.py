@@ -2,17 +2,27 @@
 
 from functools import cache
 
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.numerics import eps
-from support.padded import KINDS, all_padded, axes, check_slopes, padded, rows, stacked
+from support.padded import (
+    KINDS,
+    all_padded,
+    axes,
+    check_differences,
+    padded,
+    rows,
+    stacked,
+)
 
 from jaxkern import audit, clustering, landmarks, learn, metrics, regression
 from jaxkern.features import paired_fourier
 from jaxkern.kernels import Gaussian
 from jaxkern.kmeans import kmeans
+
+pytestmark = pytest.mark.float64
 
 N, EXTRA, DIM, M = 23, 5, 2, 6
 SIZE = N + EXTRA
@@ -129,17 +139,18 @@ BY_KEY = {
     )
 }
 ALL = CHOICES | PARTITIONS | JUDGES | BY_KEY | {"fit": lambda d, **w: fit(d["X"], **w)}
-SLOW = "cholesky, from Gram, kernel k-means, leverage-all, matrix-free, of landmarks, plus_plus, sampled, spectral"
-EACH = [
-    pytest.param(name, "float32", marks=[pytest.mark.slow] * (name in SLOW.split(", ")))
+SLOW = {"cholesky", "from Gram", "kernel k-means", "leverage-all", "matrix-free"}
+SLOW |= {"of landmarks", "plus_plus", "sampled", "spectral"}
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW))
     for name in sorted(ALL)
 ]
-EACH += [pytest.param(name, "float64", marks=pytest.mark.slow) for name in sorted(ALL)]
 
 
 @pytest.fixture
-def data(rng, dtype):
+def data():
     """23 points in three clusters, of which two are equal; labels, other points and two Gram matrices."""
+    rng = house.rng()
     labels = np.arange(N) % 3
     X = rng.normal(size=(N, DIM)) + 4 * np.array([[0, 0], [1, 0], [0, 1]])[labels]
     X[4] = X[1]
@@ -151,43 +162,43 @@ def data(rng, dtype):
         "Khat": K + rng.normal(size=(N, N)) / 10,
     }
     other = np.where(rng.random(N) < 0.7, labels, rng.integers(0, 4, N))
-    return {name: part.astype(dtype) for name, part in floats.items()} | {
-        "labels": labels,
-        "other": other,
-    }
+    arrays = {name: array.astype(house.dtype()) for name, array in floats.items()}
+    return arrays | {"labels": labels, "other": other}
+
+
+FLOATS = ("X", "Y", "K", "Khat")
+WITHOUT_SLOPES = {"fit", *PARTITIONS}
+"""A loop that has no derivative, and labels, which have none."""
+
+
+def total(result):
+    leaves = [leaf for leaf in jax.tree.leaves(result) if leaf.dtype.kind == "f"]
+    return sum(jnp.sum(leaf) for leaf in leaves)
 
 
 def with_slopes(name):
-    """Return the function with its gradient in all that is floating; for partitions a derivative in one direction."""
+    """Return the function with the gradient of the sum of its results in all that is floating."""
     function = ALL[name]
 
     def run(d, **weights):
-        floats = {part: d[part] for part in ("X", "Y", "K", "Khat")}
-
-        def total(some):
-            found = function(d | some, **weights)
-            leaves = jax.tree.leaves(found)
-            return sum(
-                jnp.sum(leaf)
-                for leaf in leaves
-                if jnp.issubdtype(leaf.dtype, jnp.floating)
-            ), found
-
-        if name in ("fit", "kernel k-means"):
+        if name in WITHOUT_SLOPES:
             return function(d, **weights), {}
-        if name in PARTITIONS:
-            _, slope, found = jax.jvp(
-                total, (floats,), (jax.tree.map(jnp.sin, floats),), has_aux=True
-            )
-            return (*found, slope), {}
-        return jax.grad(total, has_aux=True)(floats)[::-1]
+
+        def total_of(floats):
+            result = function(d | floats, **weights)
+            return total(result), result
+
+        floats = {part: d[part] for part in FLOATS}
+        slopes, result = jax.grad(total_of, has_aux=True)(floats)
+        return result, slopes
 
     return run
 
 
 @cache
-def mapped(name, slopes=True):
-    function = with_slopes(name) if slopes else ALL[name]
+def mapped(name):
+    """Return the program of six data sets with their weights; every test stacks so many."""
+    function = with_slopes(name)
     return jax.jit(jax.vmap(lambda d, w: function(d, weights=w)))
 
 
@@ -195,128 +206,130 @@ def at_index(tree, i):
     return jax.tree.map(lambda leaf: leaf[i], tree)
 
 
-def close(found, expected, dtype, scale=300):
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        tolerance = (
-            scale * eps(dtype) * max(np.abs(b).max(initial=0), 1)
-            if b.dtype.kind == "f"
-            else 0
-        )
+def check_close(result, expected, scale=300):
+    for a, b in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
+        rounding = scale * house.eps() * max(np.abs(b).max(initial=0), 1)
+        tolerance = rounding if b.dtype.kind == "f" else 0
         np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize(("name", "dtype"), EACH, indirect=["dtype"])
-def test_a_set_that_is_filled_up_is_the_set_alone(name, data, dtype):
+@pytest.mark.parametrize("name", NAMES)
+def test_a_set_that_is_filled_up_is_the_set_alone(name, data):
     """Values, labels, rows and random draws, and slopes: those of the set, and zero where there is no row."""
-    value, slopes = jax.device_get(jax.jit(with_slopes(name))(data))
-    found, turned = jax.device_get(mapped(name)(*all_padded(data)))
+    alone = jax.jit(ALL[name])
+    value = jax.device_get(alone(data))
+    results, slopes = jax.device_get(mapped(name)(*all_padded(data)))
     for i, (pattern, _) in enumerate(KINDS):
-        where, own = rows(N, pattern, EXTRA), at_index(found, i)
+        result = at_index(results, i)
         if name in PARTITIONS:
-            assert (np.delete(own[0], where) == -1).all()
-            own = (own[0][where], *own[1:])
+            where = rows(N, pattern, EXTRA)
+            assert (np.delete(result[0], where) == -1).all()
+            result = (result[0][where], *result[1:])
         if name in CHOICES:
-            assert np.array_equal(own, value)
-        close(own, value, dtype)
-    for part, slope in slopes.items():
-        check_slopes(
-            turned[part], slope, 3_000 * eps(dtype) * max(np.abs(slope).max(), 1)
-        )
+            assert np.array_equal(result, value)
+        check_close(result, value)
+    if slopes:
+        rng = house.rng(2)
+        steps = {part: 1e-6 * rng.normal(size=data[part].shape) for part in FLOATS}
+        steps["X"][4] = steps["X"][
+            1
+        ]  # these are equal, and a distance of 0 has slope 0
+        ends = [
+            float(
+                total(ALL[name](data | {x: data[x] + sign * steps[x] for x in FLOATS}))
+            )
+            for sign in (1, -1)
+        ]
+        size = sum(np.abs(slopes[x][0]).max() * np.abs(steps[x]).sum() for x in FLOATS)
+        expected = (ends[0] - ends[1]) / 2
+        check_differences(slopes, steps, expected, 1e-6 * size + 1e-13)
 
 
-@pytest.mark.parametrize(("name", "dtype"), EACH, indirect=["dtype"])
-def test_of_few_rows_and_with_what_are_no_weights(name, data, dtype):
+@pytest.mark.parametrize("name", NAMES)
+def test_of_few_rows_and_with_what_are_no_weights(name, data):
     """One row and three have a result, all of them as landmarks; of other weights the result tells."""
     few = [
         padded(few_of(data, np.arange(n)), "between", extra=SIZE - n) for n in (1, 3)
     ]
-    whole, _ = padded(data, junk=1.0)
-    unfit = [np.full(SIZE, entry, dtype) for entry in (-1, 0, np.nan, np.inf)]
-    found = jax.device_get(
-        mapped(name, slopes=False)(*stacked(*few, *((whole, w) for w in unfit)))
-    )
-    empty = name == "reservoir"  # a batch of a stream may have no rows
-    assert [fine(name, at_index(found, i)) for i in range(6)] == [
-        True,
-        True,
-        False,
-        empty,
-        False,
-        False,
-    ]
+    filled, _ = padded(data, junk=1.0)
+    for entry in (-1, 0, np.nan, np.inf):
+        few.append((filled, np.full(SIZE, entry, house.dtype())))
+    results, _ = jax.device_get(mapped(name)(*stacked(*few)))
+    is_stream = name == "reservoir"  # a batch of a stream may have no rows
+    expected = [True, True, False, is_stream, False, False]
+    assert [is_fine(name, at_index(results, i)) for i in range(6)] == expected
     if name in CHOICES:
-        assert {*map(tuple, found[1, :3])} == {*map(tuple, data["X"][:3])}
-        assert not found[1, 3:].any() if empty else np.isnan(found[1, 3:]).all()
+        chosen = {tuple(row) for row in results[1, :3]}
+        assert chosen == {tuple(row) for row in data["X"][:3]}
+        rest = results[1, 3:]
+        assert not rest.any() if is_stream else np.isnan(rest).all()
 
 
 def few_of(data, chosen):
     return jax.tree.map(lambda array: array[axes(array, chosen)], data)
 
 
-def fine(name, found):
+def is_fine(name, result):
     """Tell whether every number of a result is finite and every flag set; of landmarks in the first row."""
-    found = found[:1] if name in CHOICES else found
+    result = result[:1] if name in CHOICES else result
     return all(
         bool(leaf.all() if leaf.dtype == bool else np.isfinite(leaf).all())
-        for leaf in jax.tree.leaves(found)
+        for leaf in jax.tree.leaves(result)
     )
 
 
 @pytest.mark.parametrize(
     "name", ["kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]
 )
-def test_the_odds_are_the_weights(name, x64):
+def test_the_odds_are_the_weights(name):
     """Far points, so that nothing but weights tells; the first of 2,000 draws: 6 standard errors."""
     X = jnp.arange(4.0)[:, None] * jnp.array([[0.0, 1.0]])
-    weights, size = jnp.array([1.0, 0.0, 2.0, 5.0]), 2_000
+    weights = np.array([1.0, 0.0, 2.0, 5.0])
+    size = 2_000
 
     def first(key):
         if name == "reservoir":
             init, update, _ = landmarks.reservoir(num_landmarks=1)
             return update(init(key, 2, X.dtype), X, weights).points[0, 1]
-        given = (X,) if name in ("uniform", "kmeans_plus_plus") else (Gaussian(1e-2), X)
-        return getattr(landmarks, name)(key, *given, num_landmarks=1, weights=weights)[
-            0, 1
-        ]
+        data = (X,) if name in ("uniform", "kmeans_plus_plus") else (Gaussian(1e-2), X)
+        choose = getattr(landmarks, name)
+        return choose(key, *data, num_landmarks=1, weights=weights)[0, 1]
 
-    found = np.asarray(jax.jit(jax.vmap(first))(jax.random.split(key(), size))).astype(
-        int
-    )
-    w = np.asarray(weights)
-    odds = (
-        w / (w + 8) if name == "leverage" else w
-    )  # w copies of a far point share one direction, and lambda is 8
-    p, shares = odds / odds.sum(), np.bincount(found, minlength=4) / size
+    draws = np.asarray(jax.jit(jax.vmap(first))(jax.random.split(key(), size)))
+    # w copies of a far point share one direction, and lambda is 8.
+    odds = weights / (weights + 8) if name == "leverage" else weights
+    p = odds / odds.sum()
+    shares = np.bincount(draws.astype(int), minlength=4) / size
     assert (np.abs(shares - p) <= 6 * np.sqrt(p * (1 - p) / size)).all(), shares
 
 
-@pytest.mark.parametrize("dtype", ["float32"], indirect=True)
 @pytest.mark.parametrize("name", sorted(JUDGES))
-def test_whole_weights_are_copies(name, data, rng, dtype):
+def test_whole_weights_are_copies(name, data):
     """Three sets of nine rows, filled up, and their copies, filled up to the same size."""
     sets = []
-    for counts in rng.integers(0, 4, (3, 9)):
-        weighted, weights = padded(
-            few_of(data, np.arange(9)), "between", extra=SIZE - 9
-        )
+    for counts in house.rng(1).integers(0, 4, (3, 9)):
+        nine = few_of(data, np.arange(9))
+        filled, weights = padded(nine, "between", extra=SIZE - 9)
         weights[weights > 0] = counts
         copies = few_of(data, np.repeat(np.arange(9), counts))
-        sets += [
-            (weighted, weights),
-            padded(copies, "between", extra=SIZE - counts.sum()),
-        ]
-    found = jax.device_get(mapped(name, slopes=False)(*stacked(*sets)))
-    close(at_index(found, slice(0, None, 2)), at_index(found, slice(1, None, 2)), dtype)
+        sets.append((filled, weights))
+        sets.append(padded(copies, "between", extra=SIZE - counts.sum()))
+    results, _ = jax.device_get(mapped(name)(*stacked(*sets)))
+    weighted = at_index(results, slice(0, None, 2))
+    check_close(weighted, at_index(results, slice(1, None, 2)))
 
 
-def test_scores_of_shares_keep_their_range(rng, x64):
+def test_scores_of_shares_keep_their_range():
     """Of any positive sum: agreement is exactly 1, and pairs of different rows are what is left of the Rand index."""
-    labels, other, weights = rng.integers(0, 3, N), rng.integers(0, 3, N), rng.random(N)
+    rng = house.rng()
+    labels = rng.integers(0, 3, N)
+    other = rng.integers(0, 3, N)
+    weights = rng.random(N)
     together = (labels[:, None] == labels) == (other[:, None] == other)
-    pairs = np.outer(weights, weights)[np.triu_indices(N, 1)]
-    expected = (pairs * together[np.triu_indices(N, 1)]).sum() / pairs.sum()
-    assert float(metrics.rand_index(labels, other, weights=weights)) == pytest.approx(
-        expected, rel=1e-12
-    )
+    above = np.triu_indices(N, 1)
+    pairs = np.outer(weights, weights)[above]
+    expected = (pairs * together[above]).sum() / pairs.sum()
+    index = metrics.rand_index(labels, other, weights=weights)
+    assert float(index) == pytest.approx(expected, rel=1e-12)
     for score in SCORES:
         assert float(getattr(metrics, score)(labels, 5 - labels, weights=weights)) == 1

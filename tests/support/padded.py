@@ -60,3 +60,19 @@ def check_slopes(slopes, alone, atol):
         np.testing.assert_allclose(slope[own], alone, rtol=0, atol=atol)
         slope[own] = 0
         assert not slope.any()
+
+
+def check_differences(slopes, steps, expected, rounding):
+    """Check gradients in the sets of `all_padded`: along steps of the set alone, and zero in what fills up.
+
+    `slopes` and `steps` are dicts of arrays; `expected` is the change of the set alone along the steps.
+    """
+    for i, (pattern, _) in enumerate(KINDS):
+        change = 0.0
+        for name, step in steps.items():
+            slope = np.array(slopes[name][i])
+            inside = axes(step, rows(len(step), pattern))
+            change += np.vdot(slope[inside], step)
+            slope[inside] = 0
+            assert not slope.any()
+        assert abs(change - expected) <= rounding

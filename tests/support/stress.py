@@ -98,10 +98,21 @@ def is_no_array(c):
     )
 
 
+def sizes_of(c, shape):
+    """Return a shape as numbers (see `public.operation` for the words)."""
+    if not isinstance(shape, str):
+        return shape
+    sizes = {"n": c.n, "m": c.n + 1, "2n": 2 * c.n, "dim": c.dim, "few": c.few}
+    return tuple(sizes[word] if word in sizes else int(word) for word in shape.split())
+
+
 def values_of(c):
     """Call the function of a case and return its arrays with the shapes that they should have."""
-    made = TABLE[c.name].make(c)
-    return {word: (np.asarray(value), shape) for word, (value, shape) in made.items()}
+    results = TABLE[c.name].make(c)
+    return {
+        word: (np.asarray(value), sizes_of(c, shape))
+        for word, (value, shape) in results.items()
+    }
 
 
 def judge(c):
