@@ -125,6 +125,7 @@ def tests_of(module):
     )
     shared = sorted((TESTS / "property").glob("test_*.py"))
     paths += [path for path in shared if imports.search(path.read_text())]
+    paths.append(TESTS / "test_refusals.py")
     return [path for path in paths if path.exists()]
 
 
