@@ -7,6 +7,7 @@ import house
 import jax
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from jaxkern import linalg
 
@@ -63,23 +64,27 @@ def derivatives(A, direction):
 
 @pytest.mark.parametrize("name", SPECTRA)
 def test_eigenvalues_come_in_descending_order_with_their_vectors_and_powers(name):
-    values = np.array(SPECTRA[name])
+    values = SPECTRA[name]
     exact, Q = symmetric(values)
     A = exact.astype(house.dtype())
     result = jax.device_get(decompositions(A))
-    rounding = 20 * N * house.eps()
+    rounding = 60 * N * house.eps()
     eigenvalues, vectors = result["eigh"]
-    for numbers in (eigenvalues, result["eigvalsh"], result["psd_eigvalsh"]):
-        np.testing.assert_allclose(numbers, values, atol=3 * rounding)
-    np.testing.assert_array_equal(result["psd_eigvalsh"] == 0, values == 0)
-    np.testing.assert_allclose(vectors * eigenvalues, A @ vectors, atol=3 * rounding)
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(N), atol=rounding)
-    np.testing.assert_allclose(result["norms"], values.max(), atol=rounding)
+    for array, expected in (
+        (eigenvalues, values),
+        (result["eigvalsh"], values),
+        (result["psd_eigvalsh"], values),
+        (result["norms"], [values[0]] * 2),
+        (vectors * eigenvalues, A @ vectors),
+        (vectors.T @ vectors, np.eye(N)),
+    ):
+        assert_allclose(array, expected, atol=rounding)
+    assert np.count_nonzero(result["psd_eigvalsh"]) == np.count_nonzero(values)
     for power, matrix in zip(POWERS, result["powers"], strict=True):
         expected = literal_power(values, Q, power)
         # Eigenvalues down to 0.1 of 3: their rounding is divided by values^(1 - power).
         condition = 30 ** max(1 - power, 0) * np.linalg.norm(expected, 2)
-        np.testing.assert_allclose(matrix, expected, atol=5 * rounding * condition)
+        assert_allclose(matrix, expected, atol=2 * rounding * condition)
 
 
 def test_traces_of_powers_are_sums_of_powers():
@@ -87,18 +92,17 @@ def test_traces_of_powers_are_sums_of_powers():
     values = np.array([3.0, 2.0, 1.0, -0.5, 0.2, 0.0])
     traces = decompositions(symmetric(values)[0].astype(house.dtype()))["traces"]
     exact = [np.sum(values**power) for power in TRACES]
-    np.testing.assert_allclose(traces, exact, rtol=50 * N * house.eps())
+    assert_allclose(traces, exact, rtol=50 * N * house.eps())
 
 
-def test_the_cut_off_grows_with_the_size_and_the_largest_eigenvalue():
+@pytest.mark.parametrize("largest", [4, -4])
+def test_the_cut_off_grows_with_the_size_and_the_largest_eigenvalue(largest):
     """On a diagonal, whose eigenvalues are not rounded."""
     cutoff = N * 4 * house.eps()
-    for largest in (4, -4):
-        diagonal = [largest, 1, 1.1 * cutoff, 0.9 * cutoff, 0, 0]
-        result = decompositions(np.diag(diagonal).astype(house.dtype()))
-        positive = [number for number in (1.1 * cutoff, 1, largest) if number > 0]
-        expected = positive[::-1] + [0] * (N - len(positive))
-        np.testing.assert_allclose(result["psd_eigvalsh"], expected, rtol=1e-6)
+    diagonal = [largest, 1, 1.1 * cutoff, 0.9 * cutoff, 0, 0]
+    result = decompositions(np.diag(diagonal).astype(house.dtype()))
+    positive = np.count_nonzero(result["psd_eigvalsh"])
+    assert positive == (3 if largest > 0 else 2)
 
 
 @pytest.mark.float64
@@ -116,7 +120,7 @@ def test_powers_have_the_derivative_of_differences_even_where_eigenvalues_are_eq
     for power, derivative in zip(POWERS, derivatives(A, direction)[0], strict=True):
         change = literal_power(*ahead, power) - literal_power(*behind, power)
         tolerance = 1e-6 * np.abs(change).max() / step + 1e-9
-        np.testing.assert_allclose(derivative, change / (2 * step), atol=tolerance)
+        assert_allclose(derivative, change / (2 * step), atol=tolerance)
 
 
 @pytest.mark.parametrize("name", SPECTRA)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from support.jaxprs import largest_intermediate
 
 from jaxkern import linalg
@@ -15,10 +16,14 @@ from jaxkern.gram import gram_matmul
 from jaxkern.kernels import Distance
 from jaxkern.linalg import matmul
 
-N, VALUES = 96, 6
-"""More rows than 4 blocks of 12 columns, so that the iteration runs, and than what it holds is wide."""
+N, VALUES = 60, 6
+"""More rows than 4 blocks of the 12 columns by which 6 eigenpairs start, so that the iteration runs."""
 LARGE = 200
 """Rows from which on 4 eigenpairs of a dense matrix are left to the partial solver: 150 at least."""
+SOLVERS = [
+    (linalg.largest_eigenpairs, np.asarray),
+    (linalg.largest_modulus_eigenpairs, np.abs),
+]
 REST = np.linspace(-0.9, 0.9, N)
 SPACED = np.linspace(-1, 2, N)
 SPECTRA = {
@@ -75,31 +80,25 @@ def solve(
 
 def assert_leading(values, vectors, A, priority=np.asarray):
     """Assert that these are leading eigenvalues and orthonormal eigenvectors, up to rounding."""
-    scale = np.abs(A).max() or 1.0
-    A = np.float64(A) / scale
-    values = np.float64(values) / scale
-    vectors = np.float64(vectors)
-    exact = np.linalg.eigvalsh(A)
+    A = np.float64(A)
+    V = np.float64(vectors)
+    exact = priority(np.linalg.eigvalsh(A))
     rounding = 6 * len(A) ** 0.5 * house.eps()
     tolerance = rounding * np.abs(exact).max()
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(values)), atol=rounding)
-    residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-    assert residuals.max() <= tolerance
+    assert_allclose(V.T @ V, np.eye(len(values)), atol=rounding)
+    assert_allclose(A @ V, V * np.float64(values), rtol=0, atol=tolerance)
     # Two of equal modulus and opposite sign may stand in either order.
-    leading = np.sort(priority(exact))[::-1][: len(values)]
-    np.testing.assert_allclose(priority(values), leading, rtol=0, atol=tolerance)
+    leading = np.sort(exact)[::-1][: len(values)]
+    assert_allclose(priority(values), leading, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", SPECTRA)
-def test_eigenpairs_are_those_of_a_full_decomposition(name):
+@pytest.mark.parametrize(("solver", "priority"), SOLVERS)
+def test_eigenpairs_are_those_of_a_full_decomposition(name, solver, priority):
     A = matrix(SPECTRA[name])
-    for solver, priority in (
-        (linalg.largest_eigenpairs, np.asarray),
-        (linalg.largest_modulus_eigenpairs, np.abs),
-    ):
-        pairs = solve(A, solver)
-        assert bool(pairs.converged)
-        assert_leading(pairs.values, pairs.vectors, A, priority)
+    pairs = solve(A, solver)
+    assert bool(pairs.converged)
+    assert_leading(pairs.values, pairs.vectors, A, priority)
 
 
 @pytest.mark.parametrize("n", [1, 10])
@@ -111,8 +110,16 @@ def test_few_rows_or_all_values_are_decomposed_in_full(n):
     assert int(pairs.num_products) == n
 
 
+def assert_residuals(values, vectors, residuals, A):
+    """Assert that the residuals are what they say."""
+    V = np.asarray(vectors)
+    literal = np.linalg.norm(A @ V - V * np.asarray(values), axis=0)
+    tolerance = N * house.eps() * np.linalg.norm(A)
+    assert_allclose(residuals, literal, rtol=1e-2, atol=tolerance)
+
+
 def test_products_of_a_kernel_are_counted_and_need_no_matrix():
-    """An indefinite kernel matrix; a coarse tolerance is met by fewer products."""
+    """An indefinite kernel matrix; two pairs and a coarse tolerance take fewer products."""
     X = house.data(shape=(N, 8, 3)).X
     widths = []
 
@@ -122,49 +129,40 @@ def test_products_of_a_kernel_are_counted_and_need_no_matrix():
             jax.debug.callback(lambda _: widths.append(V.shape[1]), V[0, 0])
             return gram_matmul(Distance(), X, None, V, block_size=16)
 
-        start = linalg.start_block(N, VALUES, X.dtype)
+        start = linalg.start_block(N, 2, X.dtype)
         return linalg.largest_modulus_eigenpairs(
-            product, start, num_values=VALUES, tolerance=0.01
+            product, start, num_values=2, tolerance=0.01
         )
 
     pairs = coarse(X)
     jax.effects_barrier()
     K = np.linalg.norm(X[:, None] - X[None], axis=2)
     precise = solve(K, linalg.largest_modulus_eigenpairs)
-    assert int(pairs.num_products) == sum(widths) > 4 * VALUES
-    assert int(pairs.num_products) < int(precise.num_products)
-    assert_residuals(pairs, K)
+    assert 4 * 2 < sum(widths) < int(precise.num_products)
+    assert int(pairs.num_products) == sum(widths)
+    assert_residuals(*pairs[:3], K)
     assert bool(pairs.converged)
     assert largest_intermediate(coarse, X) < N * N
 
 
-def assert_residuals(pairs, A):
-    """Assert that the residuals are what they say."""
-    V = np.asarray(pairs.vectors)
-    literal = np.linalg.norm(A @ V - V * np.asarray(pairs.values), axis=0)
-    tolerance = N * house.eps() * np.linalg.norm(A, 2)
-    np.testing.assert_allclose(pairs.residuals, literal, rtol=1e-2, atol=tolerance)
-
-
-def test_an_iteration_that_does_not_converge_says_so_and_nan_ends_it():
+def test_nan_ends_the_iteration_unconverged():
     A = matrix(SPACED)
-    pairs = solve(A, max_restarts=1)
-    assert not bool(pairs.converged)
-    assert_residuals(pairs, A)
-    assert float(pairs.residuals.max()) > 1e-3
     A[3, 3] = np.nan
-    unknown = solve(A)
-    assert not bool(unknown.converged)
-    assert int(unknown.num_products) < 100
+    pairs = solve(A)
+    assert not bool(pairs.converged)
+    assert int(pairs.num_products) < 100
 
 
 @pytest.mark.float64
 def test_matrices_whose_pairs_do_not_converge_are_decomposed_in_full():
-    """In a stack with a matrix whose pairs converge."""
+    """In a stack with a matrix whose pairs converge; the partial solver says how far it is."""
     stack = np.stack([matrix(SLOW), matrix(GAPPED)])
     restarts = linalg.dense_restarts(LARGE, 5)
     partial_solver = partial(solve, num_values=3, extra=2, max_restarts=restarts)
-    assert jax.vmap(partial_solver)(stack).converged.tolist() == [False, True]
+    pairs = jax.device_get(jax.vmap(partial_solver)(stack))
+    assert pairs.converged.tolist() == [False, True]
+    assert pairs.residuals[0].max() > 1e-3
+    assert_residuals(*(array[0] for array in pairs[:3]), stack[0])
     leading = partial(linalg.leading_eigh, num_values=3)
     program = jax.jit(jax.vmap(leading)).lower(stack).compile()
     # In a branch, not before it: compilers move out of a loop what does not change in it.
@@ -182,9 +180,7 @@ def test_matrices_whose_pairs_do_not_converge_are_decomposed_in_full():
         (GAPPED, None),
         # ARPACK may find a part of such a cluster only, which does not serve.
         (np.r_[np.full(12, 2.0), GAPPED[12:]], None),
-        (np.r_[np.full(12, 1e-3), 1.0, np.zeros(LARGE - 13)], None),
         (np.r_[3.0, 2.0, 1.0, np.zeros(LARGE - 3)], None),
-        (np.ones(LARGE), None),
         (SLOW, None),
         (np.zeros(LARGE), False),
         (np.full(LARGE, np.nan), False),
@@ -198,8 +194,15 @@ def test_arpack_serves_if_it_finds_the_leading_pairs(values, served):
     assert jax.eval_shape(lambda A: linalg.host_eigenpairs(A, 4), A) is None
     if pairs is not None:
         assert_leading(*pairs, A)
-        assert pairs[0].dtype == pairs[1].dtype == A.dtype
+        assert {array.dtype for array in pairs} == {A.dtype}
         assert all(map(np.array_equal, pairs, linalg.host_eigenpairs(A, 4)))
+
+
+def difference(function, A, direction, step=1e-5):
+    """Return the derivatives of arrays along a direction, by differences."""
+    ahead = function(A + step * direction)
+    behind = function(A - step * direction)
+    return jax.tree.map(lambda x, y: np.subtract(x, y) / (2 * step), ahead, behind)
 
 
 @partial(jax.jit, static_argnames="solver")
@@ -240,15 +243,11 @@ def test_derivatives_match_differences_where_eigenvalues_are_equal(values, step)
     solver = linalg.leading_eigh if is_psd else linalg.leading_modulus_eigh
     A = matrix(values)
     direction = symmetric(6, 1)
-    ends = [
-        spectral_slopes(A + sign * step * direction, direction, solver)[0]
-        for sign in (1, -1)
-    ]
-    slopes = spectral_slopes(A, direction, solver)[1]
-    for ahead, behind, slope in list(zip(*ends, slopes, strict=True))[: 3 + is_psd]:
-        difference = (np.asarray(ahead) - np.asarray(behind)) / (2 * step)
-        tolerance = 2e-6 * np.abs(difference).max() + 1e-8
-        np.testing.assert_allclose(slope, difference, rtol=0, atol=tolerance)
+    slopes = partial(spectral_slopes, direction=direction, solver=solver)
+    exact = difference(lambda A: slopes(A)[0], A, direction, step)
+    for slope, expected in list(zip(slopes(A)[1], exact, strict=True))[: 3 + is_psd]:
+        tolerance = 2e-6 * np.abs(expected).max() + 1e-8
+        assert_allclose(slope, expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -269,42 +268,35 @@ def test_derivatives_through_the_partial_solver():
     direction = symmetric(LARGE, 2) / 20
     leading = partial(linalg.leading_modulus_eigh, num_values=4)
 
+    @jax.jit
+    @partial(jax.value_and_grad, has_aux=True)
     def loss(A):
         values, V = leading(A)
         return jnp.sum(jnp.sin(values)) + jnp.sum(weights * matmul(V, V.T)), (values, V)
 
-    slope = jax.jit(jax.value_and_grad(loss, has_aux=True))
-    (_, pairs), gradient = slope(A)
+    (_, pairs), gradient = loss(A)
     alone = jax.jit(leading)(A)
     assert_leading(*alone, A, np.abs)
-    np.testing.assert_allclose(pairs[0], alone[0], rtol=1e-13)
+    assert_allclose(pairs[0], alone[0], rtol=1e-13)
     # The two equal ones may turn with the last digit; the others keep their signs.
-    np.testing.assert_allclose(pairs[1][:, :2], alone[1][:, :2], atol=1e-12)
-    ahead, behind = (
-        float(slope(A + sign * 1e-5 * direction)[0][0]) for sign in (1, -1)
-    )
-    difference = (ahead - behind) / 2e-5
-    along = np.sum(np.asarray(gradient) * direction)
-    assert along == pytest.approx(difference, rel=1e-6)
+    assert_allclose(pairs[1][:, :2], alone[1][:, :2], atol=1e-12)
+    exact = difference(lambda A: loss(A)[0][0], A, direction)
+    assert_allclose(np.sum(np.asarray(gradient) * direction), exact, rtol=1e-6)
 
 
 @pytest.mark.float64
 def test_second_derivatives_match_differences_of_the_first_where_eigenvalues_are_apart():
-    A = matrix([3.0, 2.0, 1.0, 0.5, 0.2, 0.0])
-    weights = symmetric(6, 1)
     direction = symmetric(6, 2)
-
-    def of_projector(A):
-        V = linalg.leading_eigh(A, num_values=2)[1]
-        return jnp.sum(weights * matmul(V, V.T))
 
     @jax.jit
     def slopes(A):
+        def of_projector(A):
+            V = linalg.leading_eigh(A, num_values=2)[1]
+            return jnp.sum(symmetric(6, 1) * matmul(V, V.T))
+
         return jax.jvp(jax.grad(of_projector), (A,), (direction,))
 
-    ahead, behind = (
-        np.asarray(slopes(A + sign * 1e-5 * direction)[0]) for sign in (1, -1)
-    )
-    difference = (ahead - behind) / 2e-5
-    tolerance = 1e-6 * np.abs(difference).max()
-    np.testing.assert_allclose(slopes(A)[1], difference, rtol=0, atol=tolerance)
+    A = matrix([3.0, 2.0, 1.0, 0.5, 0.2, 0.0])
+    exact = difference(lambda A: slopes(A)[0], A, direction)
+    tolerance = 1e-6 * np.abs(exact).max()
+    assert_allclose(slopes(A)[1], exact, rtol=0, atol=tolerance)
