@@ -4,7 +4,6 @@ import itertools
 
 import house
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -88,21 +87,6 @@ def test_data_may_be_trees_and_come_from_a_table_or_one_by_one():
     for batch in batches:
         sums += ragged.map(lambda data, weights: weights @ data["X"], batch)
     np.testing.assert_allclose(sums, [rows.sum(axis=0) for rows in sets])
-
-
-def test_a_batch_is_a_pytree_to_map_and_differentiate_over():
-    batch = ragged.pack(sets_of((2, 5, 4)), classes=1)
-
-    @jax.jit
-    def slope(batch):
-        def total(batch):
-            sums = jax.vmap(lambda X, weights: weights @ X)
-            return jnp.sum(sums(batch.data[0], batch.weights[0]))
-
-        return jax.grad(total, allow_int=True)(batch).data[0]
-
-    expected = np.broadcast_to(batch.weights[0][..., None], batch.data[0].shape)
-    np.testing.assert_array_equal(slope(batch), expected)
 
 
 @pytest.mark.parametrize(("block_size", "sets"), [(5, 4), (7, 6), (None, 1)])

@@ -1,10 +1,12 @@
-"""Results that do not depend on a factor of the kernel, or follow it by a power, for factors far from 1 in float32."""
+"""Results that do not depend on a factor of the kernel, or follow it by a power, for factors far from 1 in float32.
+
+Derivatives follow it by the rules of eigen-decompositions, which are tested with them.
+"""
 
 from functools import partial
 
 import house
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -85,34 +87,6 @@ def test_results_follow_a_factor_of_the_kernel(name):
             result = result / factor**power
             size = np.abs(expected).max()
             np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4 * size)
-
-
-@jax.jit
-def slopes(lengthscale, factor, X):
-    """Return sums of products of both kinds of features over the factor, and their derivatives by the lengthscale."""
-
-    def totals(lengthscale):
-        kernel = Gaussian(lengthscale) * factor
-        features = [make(kernel, X[:12])(X[12:]) for make in (nystrom, kernel_pca)]
-        weights = jnp.arange(1, 9, dtype=X.dtype)[:, None]
-        return jnp.stack([jnp.sum(weights * (Z @ Z.T) / factor) for Z in features])
-
-    return totals(lengthscale), jax.jacrev(totals)(lengthscale)
-
-
-def test_slopes_follow_a_factor_of_the_kernel():
-    """Beside differences in float64, whose error is of the order of the square of the step."""
-    X = blobs()[0][::8]
-    with jax.enable_x64(True):
-        ahead, behind = (
-            slopes(np.float64(1 + step), np.float64(1), np.float64(X))[0]
-            for step in (1e-4, -1e-4)
-        )
-    difference = np.subtract(ahead, behind) / 2e-4
-    number = house.dtype().type
-    for factor in FACTORS:
-        slope = slopes(number(1), number(factor), X)[1]
-        np.testing.assert_allclose(slope, difference, rtol=2e-4)
 
 
 def test_alignment_of_values_whose_squares_overflow():

@@ -130,6 +130,21 @@ def test_derivatives_are_finite_where_eigenvalues_are_equal_or_zero(name):
         assert np.isfinite(leaf).all()
 
 
+@pytest.mark.parametrize("factor", [1e-30, 1e25])
+def test_derivatives_of_roots_follow_a_factor_of_the_matrix(factor):
+    """By the power of the factor; in float32 its square is zero, or infinite."""
+    A = symmetric(SPECTRA["equal"])[0].astype(house.dtype())
+    ones = np.ones_like(A)
+    factor = A.dtype.type(factor)
+    scaled = derivatives(factor * A, factor * ones)[0]
+    for number, expected in enumerate(derivatives(A, ones)[0]):
+        power = POWERS[number]
+        if abs(power) <= 0.5:
+            slope = np.asarray(scaled[number]) / factor**power
+            size = np.abs(expected).max()
+            assert_allclose(slope, expected, atol=1e3 * house.eps() * size)
+
+
 def test_a_gpu_decomposes_by_qr_steps(monkeypatch):
     """No other platform is asked to: a TPU has no such algorithm."""
     for backend, by_qr in {"cpu": False, "gpu": True, "tpu": False}.items():

@@ -259,6 +259,20 @@ def test_derivatives_are_finite_even_where_the_cut_divides_equal_eigenvalues(val
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(results))
 
 
+@pytest.mark.parametrize("factor", [1e-30, 1e25])
+def test_derivatives_follow_a_factor_of_the_matrix(factor):
+    """In float32 their squares are zero, or infinite."""
+    A = matrix([4.0, 3.0, 2.0, 1.0, 0.5, 0.2])
+    direction = symmetric(6, 1).astype(A.dtype)
+    slopes = partial(spectral_slopes, solver=linalg.leading_eigh)
+    _, projector, _, rows, *_ = slopes(A, direction)[1]
+    factor = A.dtype.type(factor)
+    _, scaled, _, scaled_rows, *_ = slopes(factor * A, factor * direction)[1]
+    assert_allclose(scaled, projector, atol=1e3 * house.eps())
+    product = factor * np.asarray(scaled_rows)
+    assert_allclose(product, rows, atol=1e3 * house.eps())
+
+
 @pytest.mark.float64
 def test_derivatives_through_the_partial_solver():
     """And the value that comes with a derivative is the value without, signs of eigenvectors included."""
