@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from jaxkern.draws import invert
 from jaxkern.measures import Discrete, gaussian_grid, gaussian_spectrum
@@ -34,12 +35,12 @@ def literal_spectrum(lengthscale, points, weights):
 def assert_spectrum(spectrum, exact):
     exact = np.sort(np.maximum(exact, 0))[::-1]
     values, sums = totals(spectrum)
-    np.testing.assert_allclose(values, exact[:12], atol=1e-8)
+    assert_allclose(values, exact[:12], atol=1e-8)
     for power, (trace, norm, rank) in zip(POWERS, sums, strict=True):
         total = np.sum(exact**power)
         largest = exact[0] ** power
         expected = (total, largest, total / largest)
-        np.testing.assert_allclose((trace, norm, rank), expected, rtol=1e-7)
+        assert_allclose((trace, norm, rank), expected, rtol=1e-7)
 
 
 @pytest.mark.float64
@@ -58,7 +59,7 @@ def test_the_gaussian_spectrum_is_the_one_of_quadrature(lengthscale, std):
     squares = np.prod((1 + 4 * deviations**2 / lengthscale**2) ** -0.5)
     traces = [trace for trace, _, _ in totals(spectrum)[1][:2]]
     tolerance = 20 * house.eps() / (1 - float(np.max(spectrum.ratio)))
-    np.testing.assert_allclose(traces, [1, squares], rtol=tolerance)
+    assert_allclose(traces, [1, squares], rtol=tolerance)
 
 
 def test_the_gaussian_spectrum_of_deviations_far_from_the_lengthscale():
@@ -82,7 +83,7 @@ def test_the_gaussian_spectrum_of_deviations_far_from_the_lengthscale():
         # What is below the range of the dtype is rounded to zero.
         tiny = float(np.finfo(house.dtype()).tiny)
         values = getattr(spectrum, name)
-        np.testing.assert_allclose(values, value, rtol=16 * house.eps(), atol=tiny)
+        assert_allclose(values, value, rtol=16 * house.eps(), atol=tiny)
     # The slope of a quotient of 1e30 overflows by itself.
     assert np.isfinite(slope[2:]).all()
     for lengthscale, deviation in ((1e30, 1e-5), (1e-20, 1e15)):
@@ -97,7 +98,7 @@ def test_the_grid_stands_for_the_gaussian_measure():
         x = np.asarray(grid.points)[:, 0]
         w = np.asarray(grid.weights)
         powers = [w @ x**power for power in (0, 1, 2, 4)]
-        np.testing.assert_allclose(powers, [1, 0, std**2, 3 * std**4], atol=1e-5)
+        assert_allclose(powers, [1, 0, std**2, 3 * std**4], atol=1e-5)
         spectrum = gaussian_spectrum(0.8, std)
         assert_spectrum(spectrum, literal_spectrum(0.8, x, w))
 
@@ -134,7 +135,7 @@ def test_on_a_grid_of_uniform_numbers_shares_are_exact():
         (np.full(64, 1 - house.eps() / 2), [0, 64, 0, 0, 0, 0, 0, 0]),
     ):
         indices = invert(weights.astype(house.dtype()), uniform.astype(house.dtype()))
-        np.testing.assert_array_equal(np.bincount(indices, minlength=8), counts)
+        assert_array_equal(np.bincount(indices, minlength=8), counts)
 
 
 def test_rounding_of_parallel_sums_draws_no_atom_of_weight_zero():
@@ -152,4 +153,4 @@ def test_rounding_of_parallel_sums_draws_no_atom_of_weight_zero():
     grid = (np.arange(200_000, dtype=np.float32) + 0.5) / 200_000
     counts = np.bincount(invert(weights, grid), minlength=5000)
     shares = np.cumsum(np.float64(weights)) / weights.sum(dtype=float)
-    np.testing.assert_allclose(np.cumsum(counts) / 200_000, shares, rtol=0, atol=2e-5)
+    assert_allclose(np.cumsum(counts) / 200_000, shares, rtol=0, atol=2e-5)

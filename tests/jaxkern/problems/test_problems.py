@@ -139,6 +139,7 @@ def test_every_sampler_returns_a_problem_with_its_truth(name):
     assert problem.labels.tolist() == [i % CLUSTERS[name] for i in range(ROWS)]
     assert isinstance(problem.law, problems.GaussianLaw)
     assert problem.omega == 1
+    assert jax.eval_shape(problem.mean_kernel, house.KERNEL).shape == (ROWS, ROWS)
     deviation = problem.noise.level / math.sqrt(problem.points.shape[1])
     assert_allclose(sigma_inf, deviation, rtol=10 * house.eps())
 
