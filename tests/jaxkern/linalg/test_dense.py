@@ -110,11 +110,11 @@ def test_the_cut_off_grows_with_the_size_and_the_largest_eigenvalue(largest):
 def test_powers_have_the_derivative_of_differences_even_where_eigenvalues_are_equal(
     name,
 ):
-    """Along directions that keep the kernel of A, where the power of a deficient matrix is smooth."""
+    """Along directions that leave zeros on the kernel of A, where the power of a deficient matrix is smooth."""
     A, Q = symmetric(SPECTRA[name])
-    image = (Q * (np.array(SPECTRA[name]) > 0)) @ Q.T
+    kernel = (Q * (np.array(SPECTRA[name]) == 0)) @ Q.T
     B = house.rng(1).normal(size=(N, N))
-    direction = image @ (B + B.T) @ image
+    direction = B + B.T - kernel @ (B + B.T) @ kernel
     step = 1e-5
     ahead, behind = (np.linalg.eigh(A + sign * step * direction) for sign in (1, -1))
     for power, derivative in zip(POWERS, derivatives(A, direction)[0], strict=True):
