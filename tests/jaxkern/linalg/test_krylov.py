@@ -259,6 +259,15 @@ def test_derivatives_are_finite_even_where_the_cut_divides_equal_eigenvalues(val
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(results))
 
 
+@pytest.mark.parametrize(("roundings", "is_kept"), [(5, False), (20, True)])
+def test_rows_of_eigenvalues_that_are_rounding_are_zero(roundings, is_kept):
+    """At most sqrt(6) * 4 * eps beside an eigenvalue of 4."""
+    spectrum = [4, 1, roundings * house.eps(), 0, 0, 0]
+    A = np.diag(spectrum).astype(house.dtype())
+    rows = spectral_slopes(A, A, linalg.leading_eigh)[0][-1]
+    assert np.asarray(rows)[2].any() == is_kept
+
+
 @pytest.mark.parametrize("factor", [1e-30, 1e25])
 def test_derivatives_follow_a_factor_of_the_matrix(factor):
     """In float32 their squares are zero, or infinite."""
