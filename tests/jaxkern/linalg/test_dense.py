@@ -1,152 +1,155 @@
-"""Eigen-decompositions: order, cut-off, powers, and gradients where eigenvalues are equal; draws row by row."""
+"""Eigen-decompositions: order, cut-off, powers, and derivatives where eigenvalues are equal.
 
-from functools import partial
+One program computes them all for a matrix of 6 rows, enough for three equal eigenvalues beside three others.
+"""
 
+import house
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.numerics import eps
+from numpy.testing import assert_allclose
 
-from jaxkern import draws, linalg
-from jaxkern.linalg._dense import cutoff
+from jaxkern import linalg
 
-N = 6
 SPECTRA = {
     "distinct": [3.0, 2.0, 1.0, 0.5, 0.2, 0.1],
     "equal": [2.0, 2.0, 2.0, 0.5, 0.5, 0.1],
     "deficient": [3.0, 1.0, 1.0, 0.0, 0.0, 0.0],
+    "zero": [0.0] * 6,
 }
+N = 6
+POWERS = (0, 1, 2, 4, 0.5, 1.5, -0.5, -1, 6)
+TRACES = (1, 2, 3, 4, 5, 8)
 
 
-def matrix(rng, values, dtype):
-    Q = np.linalg.qr(rng.normal(size=(N, N)))[0]
+def symmetric(values):
+    """Return a symmetric matrix with these eigenvalues, and its eigenvectors as columns, in float64."""
+    Q = np.linalg.qr(house.rng().normal(size=(N, N)))[0]
     A = (Q * values) @ Q.T
-    return np.asarray((A + A.T) / 2, dtype), Q
+    return (A + A.T) / 2, Q
 
 
-norms = jax.jit(lambda A: (linalg.operator_norm(A), linalg.operator_norm(-A)))
-decomposed = jax.jit(
-    lambda A: (*linalg.eigh(A), linalg.eigvalsh(A), linalg.psd_eigvalsh(A))
-)
+def literal_power(values, vectors, power):
+    """Return V Lambda^power V', where zero stays zero: of the pseudo-inverse if the power is negative."""
+    positive = np.asarray(values) > 1e-9
+    powers = np.where(positive, np.where(positive, values, 1) ** power, power == 0)
+    return (vectors * powers) @ vectors.T
 
 
-@partial(jax.jit, static_argnums=0)
-def slopes(power, A, B, weights):
-    """Return the derivative of a power along B, and the gradient of a weighted sum of its entries."""
-    _, along = jax.jvp(lambda A: linalg.psd_power(A, power), (A,), (B,))
-    return along, jax.grad(lambda A: jnp.sum(weights * linalg.psd_power(A, power)))(A)
+def powers(A):
+    return [linalg.psd_power(A, power) for power in POWERS]
 
 
 @jax.jit
-def gradients(A):
-    root = [lambda A, p=p: linalg.psd_power(A, p).sum() for p in (0.5, -0.5)]
-    return [
-        jax.grad(f)(A)
-        for f in (*root, lambda A: linalg.psd_eigvalsh(A).sum(), linalg.operator_norm)
-    ]
+def decompositions(A):
+    return {
+        "eigh": linalg.eigh(A),
+        "eigvalsh": linalg.eigvalsh(A),
+        "psd_eigvalsh": linalg.psd_eigvalsh(A),
+        "norms": (linalg.operator_norm(A), linalg.operator_norm(-A)),
+        "powers": powers(A),
+        "traces": [linalg.trace_power(A, power) for power in TRACES],
+    }
+
+
+@jax.jit
+def derivatives(A, direction):
+    """Return the derivatives along a direction of powers, of eigenvalues and of the norm."""
+
+    def functions(A):
+        return powers(A), linalg.psd_eigvalsh(A), linalg.operator_norm(A)
+
+    return jax.jvp(functions, (A,), (direction,))[1]
 
 
 @pytest.mark.parametrize("name", SPECTRA)
-def test_eigenvalues_come_in_descending_order_with_their_vectors(name, dtype, rng):
-    A, _ = matrix(rng, SPECTRA[name], dtype)
-    values, vectors, alone, cut = jax.device_get(decomposed(A))
-    tolerance = 20 * N * eps(dtype)
-    np.testing.assert_allclose(values, SPECTRA[name], atol=tolerance * 3)
-    np.testing.assert_allclose(vectors * values, A @ vectors, atol=tolerance * 3)
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(N), atol=tolerance)
-    np.testing.assert_allclose(alone, SPECTRA[name], atol=tolerance * 3)
-    assert (cut == 0).sum() == (np.array(SPECTRA[name]) == 0).sum()
-    np.testing.assert_allclose(norms(A), [max(SPECTRA[name])] * 2, rtol=tolerance)
+def test_eigenvalues_come_in_descending_order_with_their_vectors_and_powers(name):
+    values = SPECTRA[name]
+    exact, Q = symmetric(values)
+    A = exact.astype(house.dtype())
+    result = jax.device_get(decompositions(A))
+    rounding = 60 * N * house.eps()
+    eigenvalues, vectors = result["eigh"]
+    for array, expected in (
+        (eigenvalues, values),
+        (result["eigvalsh"], values),
+        (result["psd_eigvalsh"], values),
+        (result["norms"], [values[0]] * 2),
+        (vectors * eigenvalues, A @ vectors),
+        (vectors.T @ vectors, np.eye(N)),
+    ):
+        assert_allclose(array, expected, atol=rounding)
+    assert np.count_nonzero(result["psd_eigvalsh"]) == np.count_nonzero(values)
+    for power, matrix in zip(POWERS, result["powers"], strict=True):
+        expected = literal_power(values, Q, power)
+        # Eigenvalues down to 0.1 of 3: their rounding is divided by values^(1 - power).
+        condition = 30 ** max(1 - power, 0) * np.linalg.norm(expected, 2)
+        assert_allclose(matrix, expected, atol=2 * rounding * condition)
 
 
-def test_a_gpu_is_asked_for_qr_steps(monkeypatch):
-    """Nobody else is: what a TPU has is no such thing."""
-    for backend, asked in {"cpu": False, "gpu": True, "tpu": False}.items():
+def test_traces_of_powers_are_sums_of_powers():
+    """Products need no positive eigenvalues: symmetric is enough."""
+    values = np.array([3.0, 2.0, 1.0, -0.5, 0.2, 0.0])
+    traces = decompositions(symmetric(values)[0].astype(house.dtype()))["traces"]
+    exact = [np.sum(values**power) for power in TRACES]
+    assert_allclose(traces, exact, rtol=50 * N * house.eps())
+
+
+@pytest.mark.parametrize("largest", [4, -4])
+def test_the_cut_off_grows_with_the_size_and_the_largest_eigenvalue(largest):
+    """On a diagonal, whose eigenvalues are not rounded."""
+    cutoff = N * 4 * house.eps()
+    diagonal = [largest, 1, 1.1 * cutoff, 0.9 * cutoff, 0, 0]
+    result = decompositions(np.diag(diagonal).astype(house.dtype()))
+    positive = np.count_nonzero(result["psd_eigvalsh"])
+    assert positive == (3 if largest > 0 else 2)
+
+
+@pytest.mark.float64
+@pytest.mark.parametrize("name", ["distinct", "equal", "deficient"])
+def test_powers_have_the_derivative_of_differences_even_where_eigenvalues_are_equal(
+    name,
+):
+    """Along directions that leave zeros on the kernel of A, where the power of a deficient matrix is smooth."""
+    A, Q = symmetric(SPECTRA[name])
+    kernel = (Q * (np.array(SPECTRA[name]) == 0)) @ Q.T
+    B = house.rng(1).normal(size=(N, N))
+    direction = B + B.T - kernel @ (B + B.T) @ kernel
+    step = 1e-5
+    ahead, behind = (np.linalg.eigh(A + sign * step * direction) for sign in (1, -1))
+    for power, derivative in zip(POWERS, derivatives(A, direction)[0], strict=True):
+        change = literal_power(*ahead, power) - literal_power(*behind, power)
+        tolerance = 1e-6 * np.abs(change).max() / step + 1e-9
+        assert_allclose(derivative, change / (2 * step), atol=tolerance)
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_derivatives_are_finite_where_eigenvalues_are_equal_or_zero(name):
+    A = symmetric(SPECTRA[name])[0].astype(house.dtype())
+    for leaf in jax.tree.leaves(derivatives(A, np.ones_like(A))):
+        assert np.isfinite(leaf).all()
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1e25])
+def test_derivatives_of_roots_follow_a_factor_of_the_matrix(factor):
+    """By the power of the factor; in float32 its square is zero, or infinite."""
+    A = symmetric(SPECTRA["equal"])[0].astype(house.dtype())
+    ones = np.ones_like(A)
+    factor = A.dtype.type(factor)
+    scaled = derivatives(factor * A, factor * ones)[0]
+    for number, expected in enumerate(derivatives(A, ones)[0]):
+        power = POWERS[number]
+        if abs(power) <= 0.5:
+            slope = np.asarray(scaled[number]) / factor**power
+            size = np.abs(expected).max()
+            assert_allclose(slope, expected, atol=1e3 * house.eps() * size)
+
+
+def test_a_gpu_decomposes_by_qr_steps(monkeypatch):
+    """No other platform is asked to: a TPU has no such algorithm."""
+    for backend, by_qr in {"cpu": False, "gpu": True, "tpu": False}.items():
         monkeypatch.setattr(jax, "default_backend", lambda name=backend: name)
         for decompose in (linalg.eigh.__wrapped__, linalg.svd):
-            assert (
-                "QR" in str(jax.make_jaxpr(lambda A, way=decompose: way(A))(np.eye(N)))
-            ) == asked
-
-
-@pytest.mark.parametrize("name", SPECTRA)
-@pytest.mark.parametrize("power", [0, 1, 2, 4, 0.5, 1.5, -0.5, -1])
-def test_powers_are_those_of_the_eigenvalues(name, power, dtype, rng):
-    """A negative power is that of the pseudo-inverse: zero stays zero."""
-    values = np.array(SPECTRA[name])
-    A, Q = matrix(rng, values, dtype)
-    powers = (
-        np.ones(N)
-        if power == 0
-        else np.where(values > 0, np.where(values > 0, values, 1) ** power, 0)
-    )
-    condition = 30 ** max(1 - min(power, 1), 0)
-    found = linalg.psd_power(A, power)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(
-        found, (Q * powers) @ Q.T, atol=100 * N * eps(dtype) * condition * powers.max()
-    )
-
-
-@pytest.mark.parametrize("power", [1, 2, 3, 4, 5, 8])
-def test_traces_of_powers_are_sums_of_powers(power, dtype, rng):
-    values = np.array([3.0, 2.0, 1.0, -0.5, 0.2, 0.0])  # symmetric is enough
-    A, _ = matrix(rng, values, dtype)
-    assert float(linalg.trace_power(A, power)) == pytest.approx(
-        (values**power).sum(), rel=50 * N * eps(dtype)
-    )
-
-
-@pytest.mark.parametrize("name", SPECTRA)
-@pytest.mark.parametrize("power", [0.5, 1.5, -0.5, 6])
-def test_powers_have_the_derivative_of_differences_even_where_eigenvalues_are_equal(
-    name, power, x64, rng
-):
-    """Along directions that keep the kernel of A, where the power of a deficient matrix is smooth."""
-    values = np.array(SPECTRA[name])
-    A, Q = matrix(rng, values, "float64")
-    B = rng.normal(size=(N, N))
-    kept = (Q * (values > 0)) @ Q.T
-    B = kept @ (B + B.T) @ kept
-
-    def literal(M):
-        w, V = np.linalg.eigh(M)
-        w = np.where(w > 1e-9, w, 0)
-        return (V * np.where(w > 0, np.where(w > 0, w, 1) ** power, 0)) @ V.T
-
-    expected = (literal(A + 1e-5 * B) - literal(A - 1e-5 * B)) / 2e-5
-    weights = rng.normal(size=(N, N))
-    found, gradient = jax.device_get(slopes(power, A, B, weights))
-    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
-    assert np.sum(gradient * B) == pytest.approx(np.sum(weights * expected), rel=1e-5)
-
-
-def test_gradients_of_spectral_functions_are_finite_in_single_precision(rng):
-    for values in (*SPECTRA.values(), np.zeros(N)):
-        for gradient in gradients(matrix(rng, values, "float32")[0]):
-            assert np.isfinite(np.asarray(gradient)).all()
-
-
-def test_the_cut_off_grows_with_the_size_and_the_largest_eigenvalue(dtype):
-    values = jnp.asarray([4.0, 1.0, 0.0], dtype)
-    assert float(cutoff(values)) == pytest.approx(12 * eps(dtype))
-    assert float(cutoff(-values)) == pytest.approx(12 * eps(dtype))
-
-
-def test_rows_of_normals_are_standard_and_depend_on_the_key_and_their_index_alone(
-    dtype,
-):
-    """20000 rows of 4, 5 standard errors on 4 means and 10 second moments: false alarms below 1e-5 in all."""
-    few, many = (
-        draws.normal_rows(jax.random.key(3), rows, 4, dtype) for rows in (2, 20_000)
-    )
-    # Programs of different shapes may round the last digit differently.
-    np.testing.assert_allclose(np.asarray(many)[:2], few, rtol=8 * eps(dtype))
-    assert many.shape == (20_000, 4) and many.dtype == dtype
-    other = draws.normal_rows(jax.random.key(4), 2, 4, dtype)
-    assert not np.isclose(other, few).any()
-    rows = np.float64(many)
-    assert (np.abs(rows.mean(0)) <= 5 / 20_000**0.5).all()
-    error = np.sqrt(1 + np.eye(4)) / 20_000**0.5
-    assert (np.abs(rows.T @ rows / 20_000 - np.eye(4)) <= 5 * error).all()
+            # A new function each time, since JAX keeps what it has traced.
+            jaxpr = jax.make_jaxpr(lambda A, way=decompose: way(A))(np.eye(N))
+            assert ("QR" in str(jaxpr)) == by_qr
