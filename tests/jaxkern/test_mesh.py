@@ -53,7 +53,8 @@ assert share.pop("all-reduce", 0) <= 10 and share == {"collective-permute": 3 * 
 # Any numbers of rows, few points of one kind, a vector, tiles of a size, a mesh of two axes, types that say how
 # arrays lie, and the mesh of a context.
 single = [np.float32(A) for A in (data.X, data.Y, data.values[:, 0])]
-for rows, cols, size, kind in (24, 23, None, square), (23, 24, 5, explicit), (6, 24, None, mesh), (24, 12, None, explicit):
+cases = (24, 23, None, square), (23, 24, 5, explicit), (6, 24, None, mesh), (24, 12, None, explicit)
+for rows, cols, size, kind in cases:
     X, Y, v = single[0][:rows], single[1][:cols], single[2][:cols]
     given = put(put(tuple(map(jnp.asarray, (X, Y, v))), 24, kind), 12, kind)
     many = gram_matmul(Gaussian(1.5), *given, block_size=size)

@@ -3,7 +3,6 @@
 import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-
 from support.numerics import Identity
 
 from jaxkern import features, scale
