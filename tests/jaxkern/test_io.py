@@ -123,8 +123,14 @@ def rewrite(path, change):
 
 
 def test_a_field_with_a_default_may_be_missing_in_an_older_file(path):
-    components = features.KernelPCA(*[None] * 9)
-    io.save(path, components)
+    ones = np.ones(2, np.float32)
+    matrices = {
+        "landmarks": np.eye(2, dtype=np.float32),
+        "projection": np.outer(ones, ones),
+    }
+    scalars = {"rank": np.int32(2), "total_variance": ones[0], "mean_square": ones[0]}
+    vectors = {"offset": ones, "eigenvalues": ones}
+    io.save(path, features.KernelPCA(house.KERNEL, **matrices, **vectors, **scalars))
 
     def older(header):
         assert header["object"]["fields"].pop("weights") is None
