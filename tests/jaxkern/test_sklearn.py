@@ -69,6 +69,8 @@ def test_scikit_learns_own_checks_pass(estimator, check):
 
 def test_every_adapter_is_tried():
     assert {name_of(estimator) for estimator in EVERY} == set(adapters.__all__)
+    for estimator in EVERY:  # scikit-learn shows what differs from the defaults
+        assert "kernel=" not in repr(estimator)
 
 
 @pytest.mark.parametrize("estimator", TRANSFORMERS, ids=name_of)

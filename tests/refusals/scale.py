@@ -28,6 +28,13 @@ def embed_columns():
     return scale.embed, {"phi": MAP, "X": X, "sharding": columns}
 
 
+def embed_both():
+    axes = ("rows", "columns")
+    mesh = jax.make_mesh((1, 1), axes, axis_types=(AxisType.Auto,) * 2)
+    both = NamedSharding(mesh, PartitionSpec(*axes))
+    return scale.embed, {"phi": MAP, "X": X, "sharding": both}
+
+
 def embed_blocks():
     return scale.embed, {"phi": MAP, "X": [X], "out": np.empty_like(X)}
 
@@ -68,6 +75,7 @@ REFUSED = [
         {"sharding": 3},
         "sharding must be a jax.sharding.Mesh or NamedSharding, got int",
     ),
+    (embed_both, {}, "rows and nothing else"),
     (embed_columns, {}, "rows and nothing else"),
     (embed, {"report": 3}, "report must be a function"),
     (embed, {"out": np.empty((5, 3), np.float32)}, r"out must be .* of shape \(5, 2\)"),

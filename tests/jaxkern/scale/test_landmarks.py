@@ -139,11 +139,25 @@ def test_a_pivot_leaves_nothing_of_its_copies():
         assert sum(rows.counts) >= 2 * ROWS
 
 
+def test_what_is_left_is_the_residual_of_what_was_chosen():
+    """By a private function: rounding that is left of a pivot would only cost draws, which are refused later."""
+    K = literal_gram(DATA.X, DATA.X, house.LENGTHSCALE)
+    root = np.linalg.cholesky(K[:5, :5])
+    pivots = _landmarks._padded(DATA.X[:5], root)
+    nothing = np.float32(10 * np.finfo(np.float32).eps)
+    left = np.asarray(jax.jit(_landmarks._left)(DATA.X, house.KERNEL, *pivots, nothing))
+    exact = np.diag(K - K[:, :5] @ np.linalg.solve(K[:5, :5], K[:5]))
+    # Entries of the inverse factor are as large as the inverse of the smallest pivot.
+    rounding = 24 * np.finfo(np.float32).eps / np.diag(root).min() ** 2
+    np.testing.assert_allclose(left, exact, rtol=0, atol=rounding)
+    assert (left[:5] == 0).all()
+
+
 def test_rows_are_drawn_by_leverage():
     """The first of four landmarks among eight points, of which all are pilots and some stand for copies; 250 draws."""
     X = np.zeros((8, 3), house.dtype())
-    X[:, 0] = [0.0, 0.1, 0.2, 0.3, 3.0, 3.1, 6.0, 9.0]
-    counts = np.array([1, 1, 1, 20, 3, 3, 1, 3])
+    X[:, 0] = [0.0, 0.1, 0.2, 0.3, 3.0, 6.0, 9.0, 12.0]
+    counts = np.array([2, 2, 2, 60, 3, 3, 3, 3])
     copies = np.repeat(np.arange(8), counts)
     K = literal_gram(X[copies], X[copies], house.LENGTHSCALE)
     ridge = np.trace(K) / COUNT * np.eye(len(K))
