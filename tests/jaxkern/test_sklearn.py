@@ -119,13 +119,18 @@ def test_all_rows_as_landmarks_give_the_gram_matrix_of_scikit_learn(options):
     np.testing.assert_allclose(Z @ Z.T, exact, rtol=0, atol=1030 * house.eps())
 
 
-def test_the_scale_of_gamma_is_that_of_scikit_learn():
+def test_the_scale_of_gamma_and_the_median_distance_are_those_of_the_rows():
     X = house.data().X
     for rows in (X, scipy.sparse.csr_matrix(X)):
         sampler = RBFSampler(gamma="scale", random_state=0).fit(rows)
         fitted = adapters.PairedFourier(4, gamma="scale").fit(rows)
         gamma = 1 / (2 * fitted.kernel_.lengthscale**2)
         np.testing.assert_allclose(gamma, sampler._gamma, rtol=24 * house.eps())
+        median = adapters.PairedFourier(4).fit(rows).kernel_.lengthscale
+        np.testing.assert_allclose(median, np.median(pdist(X)), rtol=1e-6)
+    broken = jax.device_put(np.where(X > 0, X, np.nan))
+    with pytest.raises(ValueError, match="X must be finite"):
+        adapters.PairedFourier(4).fit(broken)
 
 
 def rings():
