@@ -29,18 +29,15 @@ print(json.dumps([sorted(set(sys.modules) - before), xla_bridge.backends_are_ini
 
 def python(*arguments):
     """Run a fresh Python in which every warning is an error."""
-    return subprocess.run(
-        [sys.executable, "-W", "error", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT.parent,
-    )
+    command = [sys.executable, "-W", "error", *arguments]
+    pipes = {"capture_output": True, "text": True}
+    return subprocess.run(command, cwd=ROOT.parent, timeout=60, **pipes)
 
 
 def test_the_import_is_silent_and_loads_no_module_of_its_own():
     code = "import jaxkern, sys; assert [m for m in sys.modules if m.startswith(('jax', 'scipy'))] == ['jaxkern']"
-    found = python("-c", code)
-    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+    done = python("-c", code)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_all_modules_are_silent_and_load_nothing_but_what_jax_needs():
@@ -48,9 +45,9 @@ def test_all_modules_are_silent_and_load_nothing_but_what_jax_needs():
     assert {"jaxkern.gram", "jaxkern.bounds.fourier._pairs", "jaxkern.scale"} <= set(
         MODULES
     )
-    found = python("-c", LOADED.format(", ".join(MODULES)))
-    assert (found.returncode, found.stderr) == (0, "")
-    loaded, started = json.loads(found.stdout)
+    done = python("-c", LOADED.format(", ".join(MODULES)))
+    assert (done.returncode, done.stderr) == (0, "")
+    loaded, started = json.loads(done.stdout)
     others = {name.split(".")[0] for name in loaded} - {"jaxkern"}
     assert others <= set(sys.stdlib_module_names), others
     assert not started, "importing the library starts a device"
@@ -75,16 +72,10 @@ for begun in (False, True):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on Windows")
 def test_a_child_forked_after_jax_has_begun_is_told_so_and_does_not_hang():
-    found = subprocess.run(
-        [sys.executable, "-c", FORKS],
-        capture_output=True,
-        text=True,
-        cwd=ROOT.parent,
-        timeout=60,
-    )
-    early, first, late, second = found.stdout.splitlines()
-    assert early == "child (2, 2)" and first == second == "parent (2, 2)", found.stderr
-    assert (
-        late.startswith("child this process was forked from one in which JAX had begun")
-        and "spawn" in late
-    )
+    done = python("-c", FORKS)
+    early, first, late, second = done.stdout.splitlines()
+    assert early == "child (2, 2)", done.stderr
+    assert first == second == "parent (2, 2)"
+    message = "child this process was forked from one in which JAX had begun"
+    assert late.startswith(message)
+    assert "spawn" in late

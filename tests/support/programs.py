@@ -27,25 +27,19 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 def assert_runs(code, devices, timeout):
     """Run code after `STRICT` in a process with so many devices of a CPU."""
-    # Threads for several decompositions at once: see docs/design.md.
+    tests = Path(__file__).resolve().parents[1]
     variables = {
         "JAX_NUM_CPU_DEVICES": str(devices),
-        "PJRT_NPROC": "32",
+        "PJRT_NPROC": "32",  # for several decompositions at once: see docs/design.md
         "JAX_PLATFORMS": "cpu",
-    }
-    tests = Path(__file__).resolve().parents[1]
-    variables |= {
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}",
     }
-    command, environment = [sys.executable, "-c", STRICT + code], os.environ | variables
+    command = [sys.executable, "-c", STRICT + code]
+    environment = os.environ | variables
+    pipes = {"capture_output": True, "text": True}
     done = subprocess.run(
-        command,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
+        command, env=environment, timeout=timeout, check=False, **pipes
     )
     assert done.returncode == 0, done.stderr
 
@@ -55,58 +49,49 @@ def work(program):
 
     Of a condition the dearest branch counts, and of a loop with no known number of turns one turn.
     """
-    bodies, own, main = {}, None, None
+    bodies = {}
+    main = None
     for line in program.as_text().splitlines():
-        if header := re.match(r"^(ENTRY )?(%\S+) \(.*\{$", line):
-            own, main = (
-                bodies.setdefault(header[2], []),
-                header[2] if header[1] else main,
-            )
-        elif own is not None and (found := LINE.match(line)):
-            own.append(found.groups())
+        header = re.match(r"^(ENTRY )?(%\S+) \(.*\{$", line)
+        instruction = LINE.match(line)
+        if header:
+            name = header[2]
+            bodies[name] = []
+            main = name if header[1] else main
+        elif instruction and bodies:
+            bodies[name].append(instruction.groups())
+    return work_of(main, bodies)
 
-    def of(name):
-        total, shapes = Counter(), {}
-        for result, shape, kind, rest in bodies[name]:
-            shapes[result] = shape
-            numbers = sum(
-                math.prod(sizes(one)) for one in re.findall(r"\[([\d,]*)\]", shape)
-            )
-            if kind == "dot":
-                left = sizes(
-                    re.search(
-                        r"\[([\d,]*)\]", shapes[re.match(r"[^%]*(%[^\s,)]+)", rest)[1]]
-                    )[1]
-                )
-                over = sizes(re.search(r"lhs_contracting_dims=\{([\d,]*)\}", rest)[1])
-                total["multiply-adds"] += numbers * math.prod(
-                    left[axis] for axis in over
-                )
-            elif kind in SENT.split("|"):
-                total[kind] += numbers
-            elif kind == "while":
-                turns = re.search(r'"known_trip_count":\{"n":"(\d+)"', rest)
-                inner = of(re.search(r"body=(%[^\s,]+)", rest)[1])
-                total.update(
-                    {
-                        key: (int(turns[1]) if turns else 1) * value
-                        for key, value in inner.items()
-                    }
-                )
-            elif kind == "conditional":
-                inner = [
-                    of(one)
-                    for one in re.findall(
-                        r"%[^\s,}]+", re.search(r"computations?=\{?([^}]*)", rest)[1]
-                    )
-                ]
-                total.update(inner[0] | inner[-1])
-            else:
-                for one in re.findall(r"(?:calls|to_apply)=\{?(%[^\s,}]+)", rest):
-                    total.update(of(one))
-        return total
 
-    return of(main)
+def work_of(name, bodies):
+    """Return what `work` says of the body of this name."""
+    total = Counter()
+    shapes = {}
+    for result, shape, kind, rest in bodies[name]:
+        shapes[result] = shape
+        parts = re.findall(r"\[([\d,]*)\]", shape)
+        numbers = sum(math.prod(sizes(part)) for part in parts)
+        if kind == "dot":
+            first = shapes[re.match(r"[^%]*(%[^\s,)]+)", rest)[1]]
+            left = sizes(re.search(r"\[([\d,]*)\]", first)[1])
+            axes = sizes(re.search(r"lhs_contracting_dims=\{([\d,]*)\}", rest)[1])
+            total["multiply-adds"] += numbers * math.prod(left[axis] for axis in axes)
+        elif kind in SENT.split("|"):
+            total[kind] += numbers
+        elif kind == "while":
+            turns = re.search(r'"known_trip_count":\{"n":"(\d+)"', rest)
+            body = work_of(re.search(r"body=(%[^\s,]+)", rest)[1], bodies)
+            for key, value in body.items():
+                total[key] += int(turns[1] if turns else 1) * value
+        elif kind == "conditional":
+            names = re.search(r"computations?=\{?([^}]*)", rest)[1]
+            names = re.findall(r"%[^\s,}]+", names)
+            branches = [work_of(branch, bodies) for branch in names]
+            total.update(branches[0] | branches[-1])
+        else:
+            for called in re.findall(r"(?:calls|to_apply)=\{?(%[^\s,}]+)", rest):
+                total.update(work_of(called, bodies))
+    return total
 
 
 def sizes(text):

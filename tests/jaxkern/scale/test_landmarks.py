@@ -1,307 +1,239 @@
 """Landmarks from storage: the laws of what is drawn, however rows are held and cut, in few passes and little memory."""
 
+import collections
 import itertools
-from collections import Counter
 
+import house
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.numerics import Read, assert_law, literal_gram, tuples
 
-from jaxkern import features, kernels, landmarks, scale
+from jaxkern import landmarks, scale
 from jaxkern.scale import _landmarks, _passes
 
-KERNEL = kernels.Gaussian(1.5)
+ROWS, COUNT = 24, 4
+DATA = house.data()
+WEIGHTS = (DATA.weights > 0).astype(np.float32)
 KERNELS = {
     "uniform": None,
     "kmeans||": None,
-    "pivoted_cholesky": KERNEL,
-    "leverage": KERNEL,
+    "pivoted_cholesky": house.KERNEL,
+    "leverage": house.KERNEL,
 }
-each = pytest.mark.parametrize("method", KERNELS)
+OF_BLOCKS = ("kmeans||", "pivoted_cholesky", "leverage")
+every_method = pytest.mark.parametrize("method", KERNELS)
 
 
-def choose(X, n, method, seed=0, **options):
-    key = jax.random.key(seed)
-    return np.asarray(
-        scale.landmarks(
-            key, X, num_landmarks=n, method=method, kernel=KERNELS[method], **options
-        )
-    )
-
-
-def crowds(rng, count=20, each=100, dim=3):
-    return (
-        20 * rng.normal(size=(count, 1, dim))
-        + 0.1 * rng.normal(size=(count, each, dim))
-    ).reshape(-1, dim)
-
-
-@each
-def test_landmarks_are_different_rows_however_these_are_held_and_cut(
-    method, rng, dtype, monkeypatch
-):
-    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (64, 128))
-    X = crowds(rng, 10, 50).astype(dtype)
-    whole = choose(X, 12, method)
-    assert (
-        whole.dtype == X.dtype
-        and set(tuples(whole)) <= set(tuples(X))
-        and len(set(tuples(whole))) == 12
-    )
-    devices = jax.make_mesh(
-        (jax.device_count(),), ("rows",), axis_types=(jax.sharding.AxisType.Auto,)
-    )
-    for other in (
-        choose(X, 12, method, block_size=7),
-        choose(jnp.asarray(X), 12, method, sharding=devices),
-    ):
-        assert np.array_equal(whole, other)
-    blocks = [
-        choose(lambda size=size: iter(np.split(X, range(size, 500, size))), 12, method)
-        for size in (500, 7)
-    ]
-    assert np.array_equal(*blocks) and (
-        method in ("uniform", "kmeans||") or np.array_equal(blocks[0], whole)
-    )
-    assert not np.array_equal(whole, choose(X, 12, method, seed=1))
-    for few in (X[:12], [X[:5], X[5:12]]):
-        assert sorted(tuples(choose(few, 12, method))) == sorted(tuples(X[:12]))
-
-
-@pytest.mark.parametrize(
-    ("method", "passes"), [("uniform", 0.8), ("kmeans||", 6.5), ("leverage", 2)]
-)
-def test_passes_are_few_and_reported(method, passes, rng):
-    X, told = Read(crowds(rng).astype(np.float32)), []
-    choose(X, 12, method, block_size=100, report=lambda *args: told.append(args))
-    assert (
-        sum(X.counts) <= passes * len(X.X)
-        and set(told) <= {(2000, 2000)}
-        and bool(told) == (method != "uniform")
-    )
-
-
-@pytest.mark.parametrize(
-    "hold", [lambda X: X, lambda X: [X[:5], X[5:]]], ids=["array", "blocks"]
-)
-def test_every_pair_of_rows_is_equally_likely(hold):
-    """36 pairs, 300 draws of an array and of blocks."""
-    X = np.arange(9.0, dtype=np.float32)[:, None]
-    pairs = (
-        tuple(sorted(choose(hold(X), 2, "uniform", seed)[:, 0])) for seed in range(300)
-    )
-    assert_law(pairs, dict.fromkeys(itertools.combinations(range(9), 2), 1 / 36))
-
-
-def test_every_crowd_has_candidates(rng):
-    X = crowds(rng).astype(np.float32)
-    for seed in range(3):
-        chosen, known = (
-            choose(X, 20, "kmeans||", seed),
-            landmarks.kmeans_plus_plus(
-                jax.random.key(seed), X, num_landmarks=20, num_candidates=None
-            ),
-        )
-        costs = [
-            ((X[:, None] - np.asarray(Z)[None]) ** 2).sum(-1).min(1).sum()
-            for Z in (chosen, known)
-        ]
-        assert (
-            costs[0] < 2 * costs[1] and costs[0] < 1e-3 * ((X - X.mean(0)) ** 2).sum()
-        )
-
-
-CROWD, WEIGHTS = np.diag([0.35] * 9 + [9.0]), np.array([1 / 12] * 5 + [1.0] * 4 + [0.5])
-"""Nine points at equal small distances, and one far from all."""
-
-
-def is_law_of_pivots(draw, count):
-    """Assert that two pivots are of each weight, or the far point, as often as they should be."""
-    K, exact, w = literal_gram(CROWD, CROWD, 1.5), Counter(), WEIGHTS.tolist()
-    left = np.diag(K) - K**2 / np.diag(K)[:, None]
-    for i, j in itertools.permutations(range(10), 2):
-        exact[w[i], w[j]] += (
-            w[i]
-            * K[i, i]
-            / (WEIGHTS @ np.diag(K))
-            * w[j]
-            * left[i, j]
-            / (left[i] @ WEIGHTS)
-        )
-    assert_law(((w[i], w[j]) for i, j in map(draw, range(count))), exact)
-
-
-def test_pivots_of_several_passes_follow_the_law_of_one_after_the_other(
-    monkeypatch, x64
-):
-    """150 draws, where a pass keeps two of the ten points."""
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """Cut 24 rows into three chunks, of which a pass for pivots keeps four rows: as they are, they were one of 256."""
+    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (8, 8))
     monkeypatch.setattr(_landmarks, "_PER_PIVOT", 1)
 
-    def draw(seed):
-        return map(
-            tuples(CROWD).index,
-            tuples(choose(CROWD, 2, "pivoted_cholesky", seed, weights=WEIGHTS)),
-        )
 
-    is_law_of_pivots(draw, 150)
+def choose(X, method, seed=0, count=COUNT, **options):
+    options |= {"num_landmarks": count, "method": method, "kernel": KERNELS[method]}
+    return np.asarray(scale.landmarks(house.key(seed), X, **options))
 
 
-def test_rows_that_are_refused_may_come_again(rng, x64):
-    """500 draws, where all points are kept."""
+@every_method
+def test_landmarks_are_different_rows_however_these_are_held_and_cut(method):
+    X = house.data().X
+    chosen = choose(X, method)
+    assert chosen.dtype == X.dtype
+    assert set(tuples(chosen)) <= set(tuples(X))
+    assert len(set(tuples(chosen))) == COUNT
+    auto = (jax.sharding.AxisType.Auto,)
+    devices = jax.make_mesh((jax.device_count(),), ("rows",), axis_types=auto)
+    np.testing.assert_array_equal(chosen, choose(X, method, block_size=5))
+    np.testing.assert_array_equal(
+        chosen, choose(jax.device_put(X), method, sharding=devices)
+    )
+    blocks = choose([X], method)
+    np.testing.assert_array_equal(
+        blocks, choose(lambda: iter([X[:5], X[5:7], X[7:]]), method)
+    )
+    if method in ("pivoted_cholesky", "leverage"):
+        # The others read single rows of an array first, which cost no pass.
+        np.testing.assert_array_equal(blocks, chosen)
+    assert not np.array_equal(chosen, choose(X, method, seed=1))
+    few = choose([X[:3], X[3:COUNT]], method)
+    assert sorted(tuples(few)) == sorted(tuples(X[:COUNT]))
 
-    def draw(number):
-        order = np.argsort(rng.exponential(size=10) / WEIGHTS)
-        kept = None, order, WEIGHTS[order], WEIGHTS[order], CROWD[order]
-        key = jax.random.fold_in(jax.random.key(0), number)
-        return order[
-            _landmarks._accepted(
-                key, KERNEL, kept, WEIGHTS.sum(), 20, CROWD[:0], np.eye(2), 1e-14, False
-            )
-        ].tolist()
 
-    is_law_of_pivots(draw, 500)
+@pytest.mark.parametrize(
+    ("method", "rows_read"),
+    [("uniform", COUNT), ("kmeans||", 1 + 6 * ROWS), ("leverage", 2 * ROWS)],
+)
+def test_passes_are_few_and_reported(method, rows_read):
+    X = Read(DATA.X)
+    calls = []
+    choose(X, method, report=lambda *args: calls.append(args))
+    assert sum(X.counts) == rows_read
+    assert calls == [(8, ROWS), (16, ROWS), (24, ROWS)] * (rows_read // ROWS)
 
 
-def test_pivots_in_few_passes_leave_what_those_of_memory_leave(rng, monkeypatch):
-    monkeypatch.setattr(_landmarks, "_PER_PIVOT", 2)
-    X = Read(rng.normal(size=(2000, 3)).astype(np.float32) * np.float32([3, 1, 0.3]))
-    ours, theirs = [], []
+@pytest.mark.parametrize(
+    "hold", [lambda X: X, lambda X: [X[:2], X[2:]]], ids=["array", "blocks"]
+)
+def test_every_pair_of_rows_is_equally_likely(hold):
+    """10 pairs, 200 draws of an array and of blocks."""
+    X = house.data("plain", house.ODD).X
+    numbers = {row: number for number, row in enumerate(tuples(X))}
+    pairs = []
+    for seed in range(200):
+        rows = tuples(choose(hold(X), "uniform", seed, count=2))
+        pairs.append(tuple(sorted(numbers[row] for row in rows)))
+    assert_law(pairs, dict.fromkeys(itertools.combinations(range(5), 2), 1 / 10))
+
+
+def test_every_crowd_has_candidates():
+    """800 rows in four crowds: the five rounds take 640 candidates at most."""
+    crowds = 100 * (np.arange(800) % 4)
+    X = np.float32(crowds[:, None] + house.rng().normal(size=(800, 3)))
+    for seed in range(5):
+        chosen = choose(X, "kmeans||", seed)
+        assert sorted(np.round(chosen[:, 0], -2).tolist()) == [0, 100, 200, 300]
+
+
+FAR = 0.2 * DATA.X
+FAR[-1] = 9
+FAR_WEIGHTS = np.repeat([1 / 12, 1.0, 0.5], [11, 12, 1])
+"""Points at small distances, which leave little of each other, and one far from all, of a weight of its own."""
+
+
+def law_of_pivots():
+    """Return the probabilities of the weights of the first two pivots."""
+    K = literal_gram(FAR, FAR, house.LENGTHSCALE)
+    residual = np.diag(K) - K**2 / np.diag(K)[:, None]
+    law = collections.Counter()
+    for i, j in itertools.permutations(range(ROWS), 2):
+        first = FAR_WEIGHTS[i] * K[i, i] / (FAR_WEIGHTS @ np.diag(K))
+        second = FAR_WEIGHTS[j] * residual[i, j] / (residual[i] @ FAR_WEIGHTS)
+        law[FAR_WEIGHTS[i], FAR_WEIGHTS[j]] += first * second
+    return law
+
+
+@pytest.mark.parametrize("per_pivot", [1, 6], ids=["few", "all"])
+def test_pivots_follow_the_law_of_one_after_the_other(per_pivot, monkeypatch):
+    """150 draws, where a pass keeps four of 24 points, and where it keeps all: some are refused and come again."""
+    monkeypatch.setattr(_landmarks, "_PER_PIVOT", per_pivot)
+    numbers = {row: number for number, row in enumerate(tuples(FAR))}
+    draws = []
+    for seed in range(150):
+        pivots = tuples(choose(FAR, "pivoted_cholesky", seed, weights=FAR_WEIGHTS))
+        draws.append(tuple(FAR_WEIGHTS[numbers[row]] for row in pivots[:2]))
+    assert_law(draws, law_of_pivots())
+
+
+def test_a_pivot_leaves_nothing_of_its_copies():
+    """Two rows are rare and near: they are pivots of a later pass only if nothing is left of all the others."""
+    X = np.repeat(DATA.X[:1], ROWS, axis=0)
+    X[5, 0] += 0.3
+    X[17, 1] += 0.3
+    for seed in range(5):
+        rows = Read(X)
+        pivots = tuples(choose(rows, "pivoted_cholesky", seed))
+        assert set(pivots[:3]) == set(tuples(X))
+        assert sum(rows.counts) >= 2 * ROWS
+
+
+def test_what_is_left_is_the_residual_of_what_was_chosen():
+    """By a private function: rounding that is left of a pivot would only cost draws, which are refused later."""
+    K = literal_gram(DATA.X, DATA.X, house.LENGTHSCALE)
+    root = np.linalg.cholesky(K[:5, :5])
+    pivots = _landmarks._padded(DATA.X[:5], root)
+    nothing = np.float32(10 * np.finfo(np.float32).eps)
+    left = np.asarray(jax.jit(_landmarks._left)(DATA.X, house.KERNEL, *pivots, nothing))
+    exact = np.diag(K - K[:, :5] @ np.linalg.solve(K[:5, :5], K[:5]))
+    # Entries of the inverse factor are as large as the inverse of the smallest pivot.
+    rounding = 24 * np.finfo(np.float32).eps / np.diag(root).min() ** 2
+    np.testing.assert_allclose(left, exact, rtol=0, atol=rounding)
+    assert (left[:5] == 0).all()
+
+
+def test_rows_are_drawn_by_leverage():
+    """The first of four landmarks among eight points, of which all are pilots and some stand for copies; 250 draws."""
+    X = np.zeros((8, 3), house.dtype())
+    X[:, 0] = [0.0, 0.1, 0.2, 0.3, 3.0, 6.0, 9.0, 12.0]
+    counts = np.array([2, 2, 2, 60, 3, 3, 3, 3])
+    copies = np.repeat(np.arange(8), counts)
+    K = literal_gram(X[copies], X[copies], house.LENGTHSCALE)
+    ridge = np.trace(K) / COUNT * np.eye(len(K))
+    scores = np.bincount(copies, np.diag(K @ np.linalg.inv(K + ridge)))
+    firsts = []
+    for seed in range(250):
+        chosen = choose(X, "leverage", seed, weights=counts.astype(float))
+        firsts.append(tuples(X).index(tuples(chosen)[0]))
+    assert_law(firsts, dict(enumerate(scores / scores.sum())))
+
+
+@every_method
+def test_rows_of_weight_zero_do_not_exist_and_others_count(method, monkeypatch):
+    X = DATA.X.copy()
+    X[WEIGHTS == 0] = np.nan
+    masses = []
+    in_memory = landmarks.kmeans_plus_plus
+
+    def note(*args, **options):
+        masses.append(options["weights"].sum())
+        return in_memory(*args, **options)
+
+    monkeypatch.setattr(landmarks, "kmeans_plus_plus", note)
+    alone = choose([X[WEIGHTS > 0]], method)
+    np.testing.assert_array_equal(alone, choose(X, method, weights=WEIGHTS))
+    # Sums of odds may not be the same for an eighth of the ridge, which is a mean over pilots.
+    factor = 1 if method == "leverage" else 8
+    weights = factor * WEIGHTS
+    np.testing.assert_array_equal(
+        alone, choose([X[:7], X[7:]], method, weights=weights)
+    )
+    assert masses == ([21, 21, 168] if method == "kmeans||" else [])
+
+
+@every_method
+def test_copies_come_last(method):
+    X = np.repeat(10 * np.eye(3, dtype=np.float32), 8, axis=0)
     for seed in range(3):
-        X.counts.clear()
-        ours.append(choose(X, 40, "pivoted_cholesky", seed))
-        assert 2 <= sum(X.counts) / 2000 <= 10
-        theirs.append(
-            landmarks.pivoted_cholesky(
-                jax.random.key(seed), KERNEL, X.X, num_landmarks=40
-            )
-        )
-    ours, theirs = (
-        [float(features.nystrom(KERNEL, Z, X=X.X).trace_residual) for Z in each]
-        for each in (ours, theirs)
-    )
-    assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.2)
-
-
-def test_what_is_left_is_the_residual_of_what_was_chosen(rng, x64):
-    X = rng.normal(size=(50, 3))
-    K = literal_gram(X, X, 1.5)
-    given = _landmarks._padded(X[:9], np.linalg.cholesky(K[:9, :9]))
-    left = jax.jit(_landmarks._left)(X, KERNEL, *given, 1e-12)
-    exact = np.diag(K - K[:, :9] @ np.linalg.solve(K[:9, :9], K[:9]))
-    np.testing.assert_allclose(left, exact, atol=1e-11)
-    assert (np.asarray(left)[:9] == 0).all()
-
-
-def test_rows_are_drawn_by_leverage(x64):
-    """The first of five landmarks among six points, of which all are pilots and some stand for copies; 250 draws."""
-    X, counts = (
-        np.array([[0.0], [0.1], [0.2], [0.3], [3.0], [9.0]]),
-        np.array([1, 1, 1, 20, 3, 3]),
-    )
-    each = np.repeat(np.arange(6), counts)
-    K = literal_gram(X[each], X[each], 1.5)
-    scores = np.bincount(
-        each, np.diag(K @ np.linalg.inv(K + np.trace(K) / 5 * np.eye(29)))
-    )
-    drawn = (
-        tuples(X).index(
-            tuples(choose(X, 5, "leverage", seed, weights=counts.astype(float)))[0]
-        )
-        for seed in range(250)
-    )
-    assert_law(drawn, dict(enumerate(scores / scores.sum())))
-
-
-@each
-def test_rows_of_weight_zero_do_not_exist_and_others_count(method, rng, monkeypatch):
-    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (64, 128))
-    X, weights, told = (
-        crowds(rng, 10, 50).astype(np.float32),
-        np.ones(500, np.float32),
-        [],
-    )
-    weights[rng.permutation(500)[:200]] = 0
-    alone, known = [X[weights > 0]], landmarks.kmeans_plus_plus
-    X[weights == 0] = np.nan
-    masses = lambda *args, **options: (  # noqa: E731
-        told.append(options["weights"].sum()),
-        known(*args, **options),
-    )[1]
-    monkeypatch.setattr(landmarks, "kmeans_plus_plus", masses)
-    for given, factor in (
-        (X, 1),
-        ([X[:77], X[77:]], 1),
-        (X, 1 if method == "leverage" else 8),
-    ):
-        found = choose(given, 12, method, weights=factor * weights)
-        assert np.array_equal(found, choose(alone, 12, method))
-    assert told == ([300, 300, 300, 300, 2400, 300] if method == "kmeans||" else [])
-
-
-@each
-def test_copies_come_last(method, monkeypatch):
-    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (64, 128))
-    X = np.repeat(10 * np.eye(3, dtype=np.float32), [167, 167, 166], axis=0)
-    for seed in range(3):
-        found = choose(X, 12, method, seed)
-        assert len(found) == 12 and set(tuples(found)) <= set(tuples(X))
+        chosen = tuples(choose(X, method, seed))
+        assert len(chosen) == COUNT
+        assert set(chosen) <= set(tuples(X))
         if method in ("kmeans||", "pivoted_cholesky"):
-            assert set(tuples(found[:3])) == set(tuples(X))
+            assert set(chosen[:3]) == set(tuples(X))
 
 
-@each
-def test_what_does_not_fit_is_named(method, rng):
-    X = rng.normal(size=(60, 2)).astype(np.float32)
-    broken, changing = X.copy(), iter([[X], [X[:50]]])
-    broken[41] = np.nan
-    cases = {
-        "row 41 is not": lambda: choose(broken, 60, method),
-        "num_landmarks must be at most 60": lambda: choose([X], 61, method),
-        "number of points": lambda: choose(X, 61, method),
-        "floating|float32": lambda: choose(X.astype(int), 3, method),
-        "block_size": lambda: choose(X, 3, method, block_size=0),
-        "that of row 7 is not": lambda: choose(
-            X, 3, method, weights=np.where(np.arange(60) == 7, -1.0, 1)
-        ),
-        r"weights must have shape \(60,\), got": lambda: choose(
-            X, 3, method, weights=np.ones(61)
-        ),
-        "got 59 for more rows": lambda: choose([X], 3, method, weights=np.ones(59)),
-        "row 41 is not$": lambda: choose(
-            broken, 50, method, weights=(np.arange(60) > 9) * 1.0
-        ),
-        "a function that returns an iterator": lambda: choose(iter([X]), 3, method),
-        "columns and the dtype of the first": lambda: choose([X, X[:, :1]], 3, method),
-        "Mesh or NamedSharding": lambda: choose(X, 3, method, sharding=3),
-        "report must be a function": lambda: choose(X, 3, method, report=3),
-        "method must be one of": lambda: scale.landmarks(
-            jax.random.key(0), X, num_landmarks=3, method="random"
-        ),
+@every_method
+def test_what_does_not_fit_is_named_when_it_is_read(method):
+    X = DATA.X
+    broken = X.copy()
+    broken[17] = np.nan
+    shares = (np.arange(ROWS) > 9) * np.float32(1)
+    refused = {
+        "row 17 is not": (broken, {"count": ROWS}),
+        "row 17 is not$": (broken, {"count": 14, "weights": shares}),
+        "num_landmarks must be at most 24": ([X], {"count": 25}),
+        "got 23 for more rows": ([X], {"weights": shares[:-1]}),
+        "columns and the dtype of the first": ([X, X[:, :1]], {}),
     }
     if method in ("kmeans||", "leverage"):
-        cases["same rows in every pass, got 60 and then 50"] = lambda: choose(
-            lambda: next(changing), 3, method
-        )
-    if KERNELS[method] is not None:
-        cases["kernel must be given"] = lambda: scale.landmarks(
-            jax.random.key(0), X, num_landmarks=3, method=method
-        )
-    for message, call in cases.items():
+        passes = iter([[X], [X[:20]]])
+        message = "same rows in every pass, got 24 and then 20"
+        refused[message] = (lambda: next(passes), {})
+    for message, (points, options) in refused.items():
         with pytest.raises(ValueError, match=message):
-            call()
+            choose(points, method, **options)
 
 
-def test_memory_does_not_grow_with_the_file(tmp_path):
+def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
     """Of 77 MB, which take no room on a disk, less than 50 MB are held at any time."""
-    _machine = pytest.importorskip("benchmarks._machine")
-    if _machine.anonymous_bytes() is None:
+    machine = pytest.importorskip("benchmarks._machine")
+    if machine.anonymous_bytes() is None:
         pytest.skip("the system does not tell how much memory is used")
-    X = np.lib.format.open_memmap(
-        tmp_path / "points.npy", "w+", np.float32, (300_000, 64)
-    )
+    monkeypatch.undo()  # chunks as they are
+    shape = (300_000, 64)
+    X = np.lib.format.open_memmap(tmp_path / "points.npy", "w+", np.float32, shape)
     for size in (10_000, 300_000):  # the first one compiles
-        with _machine.peak_memory() as peak:
-            choose(X[:size], 12, "leverage")
+        with machine.peak_memory() as peak:
+            choose(X[:size], "leverage", count=12)
     assert peak.added < 5e7

@@ -1,245 +1,199 @@
 """Rows on storage: the rows of one array, whatever the files; what is read, and what is refused."""
 
-import json
-import logging
 import shutil
 import sys
 
+import house
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.numerics import Identity
 
 from jaxkern import features, regression, scale
-from jaxkern.kernels import Gaussian
-from jaxkern.scale import _resume, _source
+from jaxkern.scale import _source
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
-N, NAMES = 103, ["a", "b", "c"]
-CUTS = [(0, 40), (40, 40), (40, 41), (41, N)]
+X = house.data().X
+N = len(X)
+NAMES = ["a", "b", "c"]
+KINDS = ("npy", "parquet")
+PHI = Identity(house.rng().normal(size=(3, house.FEATURES)).astype(np.float32))
 
 
-@pytest.fixture
-def X(rng):
-    return rng.normal(size=(N, 3)).astype(np.float32)
+def write_npy(path, rows):
+    np.save(path, rows)
 
 
-def write(path, rows, names=NAMES, **options):
+def write_parquet(path, rows, names=NAMES):
     columns = {name: rows[:, i] for i, name in enumerate(names)}
-    parquet.write_table(pa.table(columns), path, **{"row_group_size": 7} | options)
+    parquet.write_table(pa.table(columns), path, row_group_size=7)
+
+
+WRITE = {"npy": write_npy, "parquet": write_parquet}
 
 
 @pytest.fixture
-def folders(X, tmp_path):
-    """Return folders of shards, one of them empty and one of a single row, and what shall be passed over."""
-    made = tmp_path / "npy", tmp_path / "parquet"
-    for folder in made:
+def folders(tmp_path):
+    """Return folders of shards, one of them empty and one of a single row, and a file that is passed over."""
+    paths = {kind: tmp_path / kind for kind in KINDS}
+    for kind, folder in paths.items():
         folder.mkdir()
         (folder / "_SUCCESS").write_text("")
-    for i, (start, stop) in enumerate(CUTS):
-        np.save(made[0] / f"part-{i}.npy", X[start:stop])
-        write(made[1] / f"part-{i}.parquet", X[start:stop])
-    return made
+        for number, rows in enumerate(np.split(X, [10, 10, 11])):
+            WRITE[kind](folder / f"part-{number}.{kind}", rows)
+    return paths
 
 
 @pytest.fixture
-def phi(X):
-    return features.nystrom(Gaussian(1.0), jnp.asarray(X[:5]))
-
-
-def test_slices_are_those_of_the_array(X, folders, tmp_path, rng, monkeypatch):
-    monkeypatch.setattr(_source, "_BATCH_BYTES", 3 * 8 * 4)  # four rows
-    monkeypatch.setattr(_source, "_OPEN", 2)
-    np.save(tmp_path / "all.npy", X)
-    write(tmp_path / "all.parquet", X)
-    for path in (*folders, str(tmp_path / "all.npy"), tmp_path / "all.parquet"):
-        rows = scale.open_rows(path)
-        assert (rows.shape, rows.dtype, len(rows)) == (X.shape, X.dtype, N)
-        cuts = [(0, N), (40, 41), (N, N), (5, 2), (-3, None), (None, 200)]
-        for start, stop in cuts + [
-            tuple(sorted(rng.integers(0, N + 1, 2))) for _ in range(30)
-        ]:
-            assert np.array_equal(rows[start:stop], X[start:stop])
-        for wrong in (3, slice(0, 9, 2), [1, 2]):
-            with pytest.raises(ValueError, match="are read as"):
-                rows[wrong]
-    some = scale.open_rows(folders[1], columns=["c", "a"], dtype="float64")
-    assert (
-        np.array_equal(some[30:50], X[30:50, [2, 0]].astype(np.float64))
-        and some.dtype == np.float64
-    )
-    write(tmp_path / "whole.parquet", np.arange(6).reshape(2, 3))
-    assert scale.open_rows(tmp_path / "whole.parquet", dtype=np.float32)[
-        :
-    ].tolist() == [[0, 1, 2], [3, 4, 5]]
-
-
-def test_every_function_takes_them_and_gives_the_same_bits(X, folders, phi):
-    pca, ridge = (
-        features.streaming_pca(phi, sketch_size=3),
-        regression.streaming_ridge(phi, num_outputs=3),
-    )
-    for folder in folders:
-        rows = scale.open_rows(folder)
-        assert np.array_equal(
-            scale.embed(phi, rows, block_size=20), scale.embed(phi, X, block_size=20)
-        )
-        sizes = {"num_streams": 4, "block_size": 6}
-        pairs = [(scale.kmeans(jax.random.key(0), x, 4) for x in (rows, X))]
-        pairs += [(scale.stream(pca, x, **sizes) for x in (rows, X))]
-        pairs += [(scale.stream(ridge, x, y=x, **sizes) for x in (rows, X))]
-        for method in ("uniform", "kmeans||"):
-            pairs += [
-                (
-                    scale.landmarks(
-                        jax.random.key(0), x, num_landmarks=4, method=method
-                    )
-                    for x in (rows, X)
-                )
-            ]
-        for found, expected in pairs:
-            assert jax.tree.all(
-                jax.tree.map(lambda a, b: np.array_equal(a, b), found, expected)
-            )
-
-
-def test_streams_side_by_side_decode_each_row_once_and_little_is_held(
-    X, folders, phi, monkeypatch
-):
+def small_batches(monkeypatch):
+    """Decode four rows at once and keep two places: as they are, all 24 rows are one batch, and 64 places are kept."""
     monkeypatch.setattr(_source, "_BATCH_BYTES", 3 * 8 * 4)
-    decoded, take = [], _source._Parquet._next
-    monkeypatch.setattr(
-        _source._Parquet,
-        "_next",
-        lambda *args: (decoded.append(take(*args)), decoded[-1])[1],
-        raising=True,
-    )
-    scale.stream(
-        features.streaming_pca(phi, sketch_size=3),
-        scale.open_rows(folders[1]),
-        num_streams=4,
-        block_size=5,
-    )
-    assert max(batch.num_rows for batch in decoded) <= 4
-    # No more than a row group again for each of four streams, and for the shapes of none.
-    assert N <= sum(batch.num_rows for batch in decoded) <= N + 4 * 7
+    monkeypatch.setattr(_source, "_OPEN", 2)
 
 
-def test_what_cannot_be_read_is_named(X, folders, tmp_path, monkeypatch):
-    def shard(name, make):
-        folder = tmp_path / name
-        shutil.copytree(folders[1], folder)
-        make(folder / "part-2.parquet")
-        return folder
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("many", [True, False], ids=["folder", "file"])
+def test_slices_are_those_of_the_array(folders, tmp_path, small_batches, kind, many):
+    path = folders[kind] if many else tmp_path / f"all.{kind}"
+    if not many:
+        WRITE[kind](path, X)
+    rows = scale.open_rows(str(path))
+    assert rows.shape == X.shape
+    assert rows.dtype == X.dtype
+    assert len(rows) == N
+    cuts = [(0, N), (10, 11), (N, N), (5, 2), (-3, None), (None, 200)]
+    cuts += np.sort(house.rng().integers(0, N + 1, (30, 2))).tolist()
+    for start, stop in cuts:
+        np.testing.assert_array_equal(rows[start:stop], X[start:stop])
+    for index in (3, slice(0, 9, 2), [1, 2]):
+        with pytest.raises(ValueError, match="are read as"):
+            rows[index]
 
-    nulls = pa.table({"a": [1.0, 2.0], "b": [1.0, None], "c": [1.0, 2.0]})
-    words = pa.table({"a": [1.0], "b": ["x"], "c": [True]})
+
+def test_columns_and_values_are_converted_as_they_are_read(folders, tmp_path):
+    rows = scale.open_rows(folders["parquet"], columns=["c", "a"], dtype="float64")
+    assert rows.dtype == np.float64
+    np.testing.assert_array_equal(rows[3:20], X[3:20, [2, 0]])
+    integers = np.arange(6).reshape(2, 3)
+    write_parquet(tmp_path / "integers.parquet", integers)
+    rows = scale.open_rows(tmp_path / "integers.parquet", dtype=np.float32)
+    np.testing.assert_array_equal(rows[:], integers)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_function_takes_them_and_gives_the_same_bits(folders, kind):
+    rows = scale.open_rows(folders[kind])
+    pca = features.streaming_pca(PHI, sketch_size=2)
+    ridge = regression.streaming_ridge(PHI, num_outputs=3)
+    weights = np.ones(N)
+
+    def results(points):
+        yield scale.embed(PHI, points, block_size=5)
+        yield scale.stream(pca, points, num_streams=4, block_size=2)
+        yield scale.stream(ridge, points, y=points, num_streams=4, block_size=2)
+        yield scale.kmeans(
+            house.key(), points, house.FEATURES, report=lambda done, total: None
+        )
+        yield scale.landmarks(house.key(), points, num_landmarks=4)
+        yield scale.landmarks(house.key(), points, num_landmarks=4, weights=weights)
+
+    for stored, held in zip(results(rows), results(X), strict=True):
+        assert jax.tree.all(jax.tree.map(np.array_equal, stored, held))
+
+
+def test_streams_side_by_side_decode_each_row_once(folders, small_batches, monkeypatch):
+    """What is decoded shows in a private method alone: a reader that decodes too much gives the same rows."""
+    counts = []
+    decode = _source._Parquet._next
+
+    def note(shard, batches):
+        batch = decode(shard, batches)
+        counts.append(batch.num_rows)
+        return batch
+
+    monkeypatch.setattr(_source._Parquet, "_next", note)
+    pca = features.streaming_pca(PHI, sketch_size=2)
+    rows = scale.open_rows(folders["parquet"])
+    scale.stream(pca, rows, num_streams=2, block_size=2)
+    assert max(counts) <= 4
+    # No more than a row group again for each of two streams.
+    assert N <= sum(counts) <= N + 2 * 7
+
+
+NULLS = {"a": [1.0, 2.0], "b": [1.0, None], "c": [1.0, 2.0]}
+WORDS = {"a": [1.0], "b": ["x"], "c": [True]}
+BAD_SHARDS = {
+    r"part-2.parquet: column 'b' holds nulls": lambda path: parquet.write_table(
+        pa.table(NULLS), path
+    ),
+    r"part-2.parquet: column 'b' must hold numbers, got string": lambda path: (
+        parquet.write_table(pa.table(WORDS), path)
+    ),
+    r"part-2.parquet must have the columns of .*part-0.parquet, .*'c'\], got": (
+        lambda path: write_parquet(path, X, ["b", "a", "c"])
+    ),
+    r"part-2.parquet must have the dtype of .*, float32, got float64": (
+        lambda path: write_parquet(path, np.float64(X))
+    ),
+    r"part-2.parquet cannot be read": lambda path: path.write_bytes(b"PAR1"),
+    "shards of one kind": lambda path: np.save(path.with_suffix(".npy"), X),
+}
+
+
+@pytest.mark.parametrize("message", BAD_SHARDS)
+def test_a_shard_that_does_not_fit_is_named(folders, message):
+    BAD_SHARDS[message](folders["parquet"] / "part-2.parquet")
+    with pytest.raises(ValueError, match=message):
+        scale.open_rows(folders["parquet"])
+
+
+def test_what_cannot_be_read_is_named(folders, tmp_path, monkeypatch):
     (tmp_path / "none").mkdir()
     (tmp_path / "broken.npy").write_bytes(b"no array")
     np.save(tmp_path / "vector.npy", X[:, 0])
-    shutil.copytree(folders[0], tmp_path / "narrow")
-    np.save(tmp_path / "narrow" / "part-3.npy", X[41:, :2])
-    cases = {
-        r"part-2.parquet: column 'b' holds nulls": lambda p: parquet.write_table(
-            nulls, p
-        ),
-        r"part-2.parquet: column 'b' must hold numbers, got string": lambda p: (
-            parquet.write_table(words, p)
-        ),
-        r"part-2.parquet must have the columns of .*part-0.parquet, .*'c'\], got": lambda p: (
-            write(p, X, ["b", "a", "c"])
-        ),
-        r"part-2.parquet must have the dtype of .*, float32, got float64": lambda p: (
-            write(p, X.astype(np.float64))
-        ),
-        r"part-2.parquet cannot be read": lambda p: p.write_bytes(b"PAR1"),
-        "shards of one kind": lambda p: np.save(p.with_suffix(".npy"), X),
-    }
-    for i, (message, make) in enumerate(cases.items()):
-        folder = shard(str(i), make)
-        with pytest.raises(ValueError, match=message):
-            scale.open_rows(folder)
-    for message, path, options in (
+    refused = [
         ("folder with some", tmp_path / "none", {}),
         ("folder with some", tmp_path / "absent.npy", {}),
-        ("folder with some", folders[0] / "_SUCCESS", {}),
+        ("folder with some", folders["npy"] / "_SUCCESS", {}),
         ("broken.npy cannot be read", tmp_path / "broken.npy", {}),
         ("vector.npy must be a matrix of numbers", tmp_path / "vector.npy", {}),
-        ("part-3.npy must have the columns of", tmp_path / "narrow", {}),
-        ("one column 'd', got", folders[1], {"columns": ["a", "d"]}),
-        ("different names", folders[1], {"columns": ["a", "a"]}),
-        ("None for .npy", folders[0], {"columns": ["a"]}),
-        ("float32 or float64, got int32", folders[1], {"dtype": "int32"}),
-    ):
+        ("one column 'd', got", folders["parquet"], {"columns": ["a", "d"]}),
+        ("different names", folders["parquet"], {"columns": ["a", "a"]}),
+        ("None for .npy", folders["npy"], {"columns": ["a"]}),
+        ("float32 or float64, got int32", folders["parquet"], {"dtype": "int32"}),
+    ]
+    for message, path, options in refused:
         with pytest.raises(ValueError, match=message):
             scale.open_rows(path, **options)
-    parquet.write_table(nulls, tmp_path / "silent.parquet", write_statistics=False)
+    np.save(folders["npy"] / "part-3.npy", X[11:, :2])
+    with pytest.raises(ValueError, match=r"part-3.npy must have the columns of"):
+        scale.open_rows(folders["npy"])
+    silent = tmp_path / "silent.parquet"
+    parquet.write_table(pa.table(NULLS), silent, write_statistics=False)
     with pytest.raises(ValueError, match="column 'b' holds nulls"):
-        scale.open_rows(tmp_path / "silent.parquet")[:]
-    assert scale.open_rows(tmp_path / "silent.parquet", columns=["c", "a"])[
-        :
-    ].tolist() == [[1, 1], [2, 2]]
+        scale.open_rows(silent)[:]
+    rows = scale.open_rows(silent, columns=["c", "a"])[:]
+    np.testing.assert_array_equal(rows, [[1, 1], [2, 2]])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"jaxkern-verified\[check\]"):
-        scale.open_rows(folders[1])
+        scale.open_rows(folders["parquet"])
 
 
-@pytest.mark.parametrize("kind", [0, 1])
-def test_going_on_with_another_table_is_refused(X, folders, phi, tmp_path, kind):
-    """Also where the first and last row are the same: here a shard in the middle is another one."""
-    folder, record = folders[kind], tmp_path / "progress"
-    out = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", np.float32, (N, 5))
-    scale.embed(phi, scale.open_rows(folder), block_size=20, out=out, progress=record)
-    moved = shutil.copytree(folder, tmp_path / "moved")
-    scale.embed(phi, scale.open_rows(moved), block_size=20, out=out, progress=record)
-    other = X[40:41] + 1
-    np.save(moved / "part-2.npy", other) if kind == 0 else write(
-        moved / "part-2.parquet", other
-    )
+@pytest.mark.parametrize("kind", KINDS)
+def test_going_on_with_another_table_is_refused(folders, tmp_path, kind):
+    """Also if the first and last row are the same: here a shard in the middle is another one."""
+    shape = (N, house.FEATURES)
+    out = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", np.float32, shape)
+
+    def embed(folder):
+        progress = {"out": out, "progress": tmp_path / "progress"}
+        scale.embed(PHI, scale.open_rows(folder), block_size=5, **progress)
+
+    embed(folders[kind])
+    moved = shutil.copytree(folders[kind], tmp_path / "moved")
+    embed(moved)
+    WRITE[kind](moved / f"part-2.{kind}", X[10:11] + 1)
     with pytest.raises(ValueError, match="belongs to another run: fingerprint of X is"):
-        scale.embed(
-            phi, scale.open_rows(moved), block_size=20, out=out, progress=record
-        )
-
-
-def test_the_records_of_all_processes_are_read(tmp_path, rng):
-    """Three processes had begun; two go on with other rows; a block that was changed counts for nothing."""
-    out, run, path = rng.normal(size=(90, 2)), {"map": "m"}, tmp_path / "run"
-    for process, start in enumerate((0, 30, 60)):
-        with _resume.Record(path, run, process) as record:
-            for at in range(start, start + 10 * (process + 1), 10):
-                record.add(at, out[at : at + 10])
-    left = {}
-    for process, rows in enumerate((slice(0, 45), slice(45, 90))):
-        with _resume.Record(path, run, process) as record:
-            left[process] = [(part.start, part.stop) for part in record.left(rows, out)]
-    assert left == {0: [(10, 30)], 1: [(50, 60)]}
-    out[35] += 1
-    with _resume.Record(path, run, None) as record:
-        assert [(part.start, part.stop) for part in record.left(slice(0, 90), out)] == [
-            (10, 40),
-            (50, 60),
-        ]
-    assert json.loads((tmp_path / "run.2").read_bytes().splitlines()[1])[:2] == [60, 70]
-    with pytest.raises(
-        ValueError,
-        match=r"run belongs to another run: map is 'n', there 'm'\. Go on as there",
-    ):
-        _resume.Record(path, {"map": "n"}, 5)
-    assert not (tmp_path / "run.5").exists()
-
-
-def test_a_log_tells_how_far_a_run_is_and_is_silent_otherwise(
-    X, phi, monkeypatch, caplog
-):
-    scale.embed(phi, X, block_size=50)
-    with caplog.at_level(logging.INFO, "jaxkern.scale"):
-        scale.embed(phi, X, block_size=50)
-        assert caplog.messages == []  # before ten seconds are over
-        monkeypatch.setattr(_resume, "SECONDS", 0.0)
-        scale.embed(phi, X, block_size=50)
-    assert caplog.messages == [
-        f"embed: {done} of {N}, process 0" for done in (50, 100, N)
-    ]
+        embed(moved)
