@@ -68,7 +68,8 @@ class Share(NamedTuple):
         """Return where row `index` of all is among the rows here: at `num_rows`, outside, if another device has it."""
         if self.axis is None:
             return index
-        at = index - lax.axis_index(self.axis) * num_rows
+        first = lax.axis_index(self.axis) * num_rows
+        at = index - first.astype(index.dtype)  # argmax gives int64 where x64 is on
         return jnp.where((at >= 0) & (at < num_rows), at, num_rows)
 
     def rows(self, values: jax.Array, num_rows: int) -> jax.Array:

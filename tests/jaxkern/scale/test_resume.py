@@ -208,9 +208,7 @@ def test_clusters_cut_short_go_on_and_end_with_the_same_bits(
 
     def run(report=None, seed=3, num_clusters=house.FEATURES, **changes):
         arguments = options | {"report": report} | changes
-        # The number of the heaviest row has 64 bits in double precision, and the number of a device has 32.
-        with jax.numpy_dtype_promotion("standard"):
-            return scale.kmeans(house.key(seed), DATA.X, num_clusters, **arguments)
+        return scale.kmeans(house.key(seed), DATA.X, num_clusters, **arguments)
 
     calls = []
     partition = run(lambda done, total: calls.append(done))
