@@ -1,0 +1,147 @@
+"""Planned streams keep Gram matrices of whatever points hypothesis draws, and their certificates hold at every draw.
+
+A trial is one draw of features and one stream of all points, or two streams that are merged. What the sketch lost has
+to be within its certificate every time. |G - Gtilde|_2 / n exceeds EPS with probability DELTA at most, so that more
+than ALLOWED failures among DRAWS independent ones have probability 1e-9 at most: the false-alarm rate of an example. A
+stream that fails seven times in ten is found with a probability above 0.99.
+"""
+
+from functools import partial
+
+import house
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from scipy import stats
+from support.drawn import PLAIN, N, drawn
+
+from jaxkern import features, kernels, plan
+from jaxkern.gram import gram
+
+EPS, DELTA, DRAWS = 0.4, 0.1, 40
+ALLOWED = int(stats.binom.isf(1e-9, DRAWS, DELTA))
+PLANNED = plan.streaming(EPS, DELTA, num_points=N)
+FIRST = np.arange(N) < 2 * N // 3
+"""The points of the first of two streams: the last place of `places(3)` is left out."""
+
+
+def places(count):
+    """Return N points in so many distant places, as many in each, place after place."""
+    rng = house.rng()
+    centers = 10 * rng.normal(size=(count, 3))
+    return centers[np.arange(N) * count // N] + 1e-4 * rng.normal(size=(N, 3))
+
+
+@partial(jax.jit, static_argnames="sketch_size")
+def trials(key, kernel, X, first, factor, *, sketch_size):
+    """Return what a stream, two merged ones and the first of these alone have lost, by draw of the features.
+
+    `error` is |G - Gtilde|_2 / n, and `lost` are the least and the largest eigenvalue of Ghat - Gtilde.
+    """
+    G = gram(kernel, X)
+
+    def trial(key):
+        phi = features.paired_fourier(
+            key, factor * kernel, 3, num_frequencies=PLANNED.num_frequencies
+        )
+        pca = features.streaming_pca(phi, sketch_size=sketch_size)
+        empty = pca.init(X.dtype)
+        a, b = (pca.update(empty, X, weights) for weights in (first, 1 - first))
+        states = (pca.update(empty, X), pca.merge(a, b), a)
+        Z = phi(X)
+
+        def judge(state):
+            fitted = pca.finalize(state, num_components=sketch_size)
+            kept = fitted(X)
+            # One decomposition of a stack: two of them may wait for each other.
+            gaps = jnp.stack([Z @ Z.T, G]) - (kept @ kept.T)[None]
+            lost, error = jnp.linalg.eigvalsh(gaps)
+            return {
+                "error": jnp.max(jnp.abs(error)) / N,
+                "lost": lost[jnp.array([0, -1])],
+                "residual": fitted.residual,
+                "shrinkage": fitted.shrinkage,
+            }
+
+        return jax.vmap(judge)(jax.tree.map(lambda *leaves: jnp.stack(leaves), *states))
+
+    return jax.lax.map(trial, jax.random.split(key, DRAWS), batch_size=10)
+
+
+def outcomes(
+    X, *, kernel=kernels.Gaussian, lengthscale=1.0, factor=1.0, size=None, seed=0
+):
+    dtype = house.dtype()
+    results = trials(
+        house.key(seed),
+        kernel(jnp.asarray(lengthscale, dtype)),
+        np.asarray(X, dtype),
+        FIRST.astype(dtype),
+        jnp.asarray(factor, dtype),
+        sketch_size=size or PLANNED.sketch_size,
+    )
+    return jax.tree.map(np.asarray, results)
+
+
+def is_certified(results, which):
+    """Tell whether a sketch lost between nothing and its certificate at every draw, which is within its own bound."""
+    # Of inner products of N unit vectors, in the spectral norm: far below what a certificate may be.
+    rounding = 20 * N * house.eps()
+    lost = results["lost"][:, which]
+    upper = results["residual"][:, which] + rounding
+    limit = N / (PLANNED.sketch_size + 1) + rounding
+    holds = (lost[:, 0] >= -rounding) & (lost[:, 1] <= upper)
+    return bool((holds & (results["shrinkage"][:, which] <= limit)).all())
+
+
+def failures(results, which):
+    return int((results["error"][:, which] > EPS).sum())
+
+
+def check(X, **words):
+    results = outcomes(X, **words)
+    for which in (0, 1):
+        assert is_certified(results, which)
+        assert failures(results, which) <= ALLOWED
+
+
+@given(case=drawn())
+@example(case=PLAIN)
+def test_planned_streams_keep_the_gram_matrix(case):
+    check(case.given()[1], lengthscale=10**case.lengthscale, seed=case.seed)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_they_keep_the_gram_matrix_of_few_places(count):
+    """G has so many eigenvalues, which are equal."""
+    check(places(count))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["Gaussian", "Laplacian", "Exponential", "Cauchy", "Matern32", "Matern52"]
+)
+@given(case=drawn())
+@settings(max_examples=100)
+def test_planned_streams_keep_the_gram_matrix_of_every_kernel(name, case):
+    """600 examples: false alarms below 2e-6."""
+    kernel = getattr(kernels, name)
+    check(
+        case.given()[1], kernel=kernel, lengthscale=10**case.lengthscale, seed=case.seed
+    )
+
+
+def test_rows_that_were_dropped_are_caught():
+    assert not is_certified(outcomes(places(3)), 2)
+
+
+def test_features_without_their_constant_are_caught():
+    assert failures(outcomes(places(1), factor=0.5), 0) > ALLOWED
+
+
+@pytest.mark.slow
+def test_a_quarter_of_the_planned_sketch_is_caught():
+    """One row holds one of two places; the other half of the points is lost."""
+    assert failures(outcomes(places(2), size=PLANNED.sketch_size // 4), 0) > ALLOWED
