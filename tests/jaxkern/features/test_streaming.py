@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from support.jaxprs import largest_intermediate
 from support.numerics import Identity, noise_of, rows_of, scatter, squared
 
@@ -39,36 +40,33 @@ def fit(pca, X, weights=None, num_components=SIZE):
     return pca.finalize(state, num_components=num_components)
 
 
-def faults(fitted, X, weights=None):
-    """Return the names of the promises of a fitted map that are not true of these points."""
+def check(fitted, X, weights=None):
+    """Assert all that a fitted map promises of these points."""
     phi = fitted.features
     centered = fitted.centered
     counts = np.ones(len(X)) if weights is None else np.float64(weights)
-    Z = rows_of(phi, X, centered, counts)
-    mean = centered * (counts @ np.float64(phi(X))) / counts.sum()
     slack = noise_of(phi, X, centered)
+    assert bool(fitted.finite), "finite"
+    total = counts.sum()
+    assert abs(float(fitted.weight) - total) <= 4 * house.eps() * total, "the weight"
+    mean = centered * (counts @ np.float64(phi(X))) / total
+    gap = np.abs(np.asarray(fitted.mean) - mean)
+    assert gap.max() <= slack / len(X) ** 0.5, "the mean"
+    Z = rows_of(phi, X, centered, counts)
+    norm = float(fitted.squared_norm)
+    assert abs(norm - squared(Z)) <= slack, "|Z|^2"
     shrinkage = float(fitted.shrinkage)
-    W = np.float64(fitted.components)
-    beyond = Z - Z @ W.T @ W
-    values = np.linalg.eigvalsh(Z.T @ Z)[::-1][: fitted.num_features]
+    assert shrinkage <= norm / (SIZE + 1) + slack, "the bound"
     estimates = np.float64(fitted.eigenvalues)
-    total = float(fitted.weight)
-    statements = {
-        "eigenvalues": (estimates <= values + slack).all()
-        and (values <= estimates + shrinkage + slack).all(),
-        "the residual": np.linalg.norm(beyond, 2) ** 2
-        <= float(fitted.residual) + slack,
-        "|Z|^2": abs(float(fitted.squared_norm) - squared(Z)) <= slack,
-        "the bound": shrinkage <= squared(Z) / (SIZE + 1) + slack,
-        "the mean": np.abs(np.asarray(fitted.mean) - mean).max()
-        <= slack / len(X) ** 0.5,
-        "the weight": abs(total - counts.sum()) <= 4 * house.eps() * total,
-        "finite": bool(fitted.finite),
-    }
-    if fitted.num_features == SIZE:
-        left = np.linalg.eigvalsh(Z.T @ Z - scatter(fitted))
-        statements["the scatter"] = -slack <= left[0] and left[-1] <= shrinkage
-    return {name for name, is_true in statements.items() if not is_true}
+    values = np.linalg.eigvalsh(Z.T @ Z)[::-1]
+    above = values[: len(estimates)] - estimates
+    assert -slack <= above.min() <= above.max() <= shrinkage + slack, "eigenvalues"
+    W = np.float64(fitted.components)
+    beyond = np.linalg.norm(Z - Z @ W.T @ W, 2) ** 2
+    assert beyond <= float(fitted.residual) + slack, "the residual"
+    left = np.linalg.eigvalsh(Z.T @ Z - scatter(fitted))
+    assert left[0] >= -slack, "more than there was"
+    assert left[-1] <= shrinkage or len(W) < SIZE, "the certificate"
 
 
 @pytest.mark.parametrize("centered", [False, True])
@@ -91,14 +89,14 @@ def test_all_orders_of_batches_and_merges_are_certified(name, centered):
     whole = fit(pca, X)
     for state in (singly, thirds, left, right, turned):
         fitted = pca.finalize(state, num_components=SIZE)
-        assert not faults(fitted, X)
+        check(fitted, X)
         # A rank below the sketch size is kept, and above it something is lost.
         is_exact = float(fitted.shrinkage) <= slack
         assert is_exact == (name == "linear")
     for state in (singly, thirds):
         fitted = pca.finalize(state, num_components=SIZE)
         assert np.abs(scatter(fitted) - scatter(whole)).max() <= slack
-    assert not faults(whole, X)
+    check(whole, X)
     # A certificate that allows for rounding is no use unless that is small.
     assert slack < 0.02 * float(whole.squared_norm)
 
@@ -112,33 +110,42 @@ def test_weights_count_points_several_times(centered):
     state = pca.update(pca.init(), data.X, 0 * weights)
     state = pca.update(state, data.X, weights)
     later = pca.finalize(state, num_components=SIZE)
-    assert not faults(later, data.X, weights)
-    assert not faults(fit(pca, data.X, weights), data.X, weights)
+    check(later, data.X, weights)
+    check(fit(pca, data.X, weights), data.X, weights)
     assert not bool(fit(pca, data.X, jnp.asarray(-weights)).finite)
 
 
 def test_wrong_streams_are_caught():
     X = house.data().X
     pca = stream_of("nystrom", True)
-    a, b = (pca.update(pca.init(), part) for part in np.split(X, 2))
-    merged = pca.merge(a, b)
-    fitted = pca.finalize(merged, num_components=SIZE)
-    halved = dataclasses.replace(fitted, residual=float(fitted.residual) / 2)
-    assert faults(halved, X) == {"the residual"}
-    # n + 1 points.
-    moved = dataclasses.replace(fitted, mean=np.asarray(fitted.mean) * N / (N + 1))
-    assert faults(moved, X) == {"the mean"}
-    dropped = pca.finalize(a, num_components=SIZE)
-    assert faults(dropped, X) >= {"the weight", "the mean", "the scatter", "|Z|^2"}
-    # Scatters about the means of the parts do not add up to the scatter about the mean.
-    pca = stream_of("linear", True)
-    X = X.copy()
+    fitted = fit(pca, X)
+    fewer = fit(pca, X[:8])
+    mistakes = (
+        ({"residual": float(fitted.residual) / 2}, "the residual"),
+        ({"shrinkage": float(fitted.shrinkage) / 2}, "eigenvalues|the certificate"),
+        # n + 1 points.
+        ({"mean": np.asarray(fitted.mean) * N / (N + 1)}, "the mean"),
+        ({"weight": fewer.weight}, "the weight"),
+        ({"squared_norm": fewer.squared_norm}, "|Z|^2"),
+        ({"eigenvalues": fewer.eigenvalues}, "eigenvalues"),
+        ({"components": fewer.components}, "the residual"),
+    )
+    for changes, name in mistakes:
+        with pytest.raises(AssertionError, match=name):
+            check(dataclasses.replace(fitted, **changes), X)
+
+
+def test_a_merge_without_the_means_is_caught():
+    """Scatters about the means of the parts do not add up to the scatter about the mean."""
+    X = house.data().X.copy()
     X[: N // 2] += 1
+    pca = stream_of("linear", True)
     a, b = (pca.update(pca.init(), part) for part in np.split(X, 2))
     merged = pca.merge(a, b)
-    assert not faults(pca.finalize(merged, num_components=SIZE), X)
+    check(pca.finalize(merged, num_components=SIZE), X)
     apart = dataclasses.replace(merged, sketch=fd.merge(a.sketch, b.sketch))
-    assert "the scatter" in faults(pca.finalize(apart, num_components=SIZE), X)
+    with pytest.raises(AssertionError):
+        check(pca.finalize(apart, num_components=SIZE), X)
 
 
 @pytest.mark.parametrize("centered", [False, True])
@@ -148,18 +155,18 @@ def test_a_map_projects_on_its_components_and_knows_its_errors(
 ):
     X = house.data().X
     fitted = fit(stream_of("nystrom", centered), X, num_components=num_components)
-    assert not faults(fitted, X)
+    check(fitted, X)
     assert fitted.num_features == int(fitted.rank) == num_components
     Z = rows_of(fitted.features, X, centered)
     scores = np.float64(fitted(X))
     expected = Z @ np.float64(fitted.components).T
-    np.testing.assert_allclose(scores, expected, atol=50 * house.eps())
+    assert_allclose(scores, expected, atol=50 * house.eps())
     # The spectral error of the inner products, as jaxkern.metrics has it.
     error = np.linalg.norm(Z @ Z.T - scores @ scores.T, 2) / N
     bound = float(fitted.relative_residual)
     assert 0.2 * bound < error <= bound + noise_of(fitted.features, X, centered)
     variances = np.asarray(fitted.eigenvalues) / N
-    np.testing.assert_allclose(fitted.variances, variances, rtol=2 * house.eps())
+    assert_allclose(fitted.variances, variances, rtol=2 * house.eps())
     share = float(fitted.shrinkage) / N
     assert float(fitted.relative_shrinkage) == pytest.approx(share, rel=1e-6)
 
@@ -171,14 +178,14 @@ def test_a_common_offset_does_no_harm_if_centred():
     Z = rows_of(fitted.features, X, True)
     # Each feature is known to 1e3 eps times sqrt(DIM) or so, and a scatter is linear in that.
     allowed = 10 * N * 1e3 * house.eps() * float(np.abs(Z).max())
-    np.testing.assert_allclose(scatter(fitted), Z.T @ Z, rtol=0, atol=allowed)
+    assert_allclose(scatter(fitted), Z.T @ Z, rtol=0, atol=allowed)
     assert allowed < 0.03 * np.linalg.norm(Z, 2) ** 2
 
 
 def test_long_batches_are_treated_in_blocks():
     """144 rows are two blocks of 64 and a rest."""
     X = np.tile(house.data().X, (6, 1))
-    assert not faults(fit(stream_of("linear", True), X), X)
+    check(fit(stream_of("linear", True), X), X)
 
 
 @pytest.mark.parametrize("centered", [False, True])
@@ -195,7 +202,7 @@ def test_empty_streams_and_single_points(centered):
     single = pca.update(empty, X[:1])
     for state in (single, pca.merge(single, empty), pca.merge(empty, single)):
         fitted = pca.finalize(state, num_components=2)
-        assert not faults(fitted, X[:1])
+        check(fitted, X[:1])
         assert int(fitted.rank) == 1 - centered
 
 
