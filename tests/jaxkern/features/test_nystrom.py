@@ -104,6 +104,19 @@ def test_wrong_projections_are_caught():
             check(PLAIN, results | changes)
 
 
+def test_an_absolute_cut_off_is_caught():
+    """Of points on a line the Gram matrix has eigenvalues that are rounding, and what divides by them is, too."""
+    case = dataclasses.replace(PLAIN, arrangement="on a line")
+    K = case.exact().G.astype(house.dtype())
+    values, vectors = np.linalg.eigh(K[:N, :N])
+    roots = np.sqrt(np.maximum(values, house.eps() ** 2))
+    absolute = {"full": np.float64(K[:, :N] @ (vectors / roots))}
+    results = results_of(case)
+    check(case, results)
+    with pytest.raises(AssertionError, match="on landmarks"):
+        check(case, results | absolute)
+
+
 def gram(X, Y):
     return literal_gram(X, Y, house.LENGTHSCALE)
 
@@ -132,21 +145,6 @@ def test_features_are_the_textbook_ones_and_coordinates_in_an_orthonormal_system
     assert int(phi.rank) == phi.num_features == RANK
     f = rkhs.Function(house.KERNEL, data.X, data.values)
     assert_allclose(phi.embed(f), data.values.T @ Z, atol=10 * allowed)
-
-
-def test_close_landmarks_do_not_spoil_the_map():
-    """24 landmarks on a short segment have a Gram matrix of rank about six: an absolute cut-off fails here."""
-    L = house.data("rank_one").X / 4
-    K = gram(L, L)
-    phi = features.nystrom(house.KERNEL, L)
-    assert 3 <= int(phi.rank) <= 12
-    Z = np.float64(phi(L))
-    # What is dropped has norm eps n^1.5 at most.
-    allowed = 10 * len(L) * house.eps()
-    assert_allclose(Z @ Z.T, K, atol=allowed)
-    values, vectors = np.linalg.eigh(K.astype(house.dtype()))
-    absolute = K @ (vectors / np.sqrt(np.maximum(values, house.eps() ** 2)))
-    assert np.abs(absolute @ absolute.T - K).max() > 10 * allowed
 
 
 def test_the_trace_residual_is_taken_over_blocks_of_rows():

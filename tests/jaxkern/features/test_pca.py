@@ -157,19 +157,6 @@ def test_functions_have_coordinates_in_orthonormal_eigenfunctions(centered):
     assert_allclose(phi.embed(f), expected, atol=10 * allowed)
 
 
-def test_a_linear_kernel_gives_ordinary_principal_components():
-    data = house.data()
-    mean = np.float64(data.X).mean(axis=0)
-    axes = np.linalg.svd(np.float64(data.X) - mean)[2]
-    expected = (np.float64(data.Y) - mean) @ axes.T
-    phi = features.kernel_pca(Linear(), data.X, num_components=N)
-    Z = np.asarray(phi(data.Y))
-    allowed = 10 * N * house.eps() * float(np.abs(data.X).max()) ** 2
-    assert int(phi.rank) == 3 and phi.definite
-    assert_allclose(up_to_sign(Z[:, :3], expected), expected, atol=allowed)
-    assert not Z[:, 3:].any()
-
-
 def test_what_centring_leaves_of_rounding_is_no_component():
     """Points of a line far from the origin: K is 1e4 times larger than H K H, whose rounding is in every direction."""
     far = 1000 + 10 * house.data("rank_one").X

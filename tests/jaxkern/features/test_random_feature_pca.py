@@ -38,27 +38,26 @@ def test_it_is_textbook_pca_of_the_features(shape, centered, family):
     data = house.data(family, shape)
     phi, pca = fit(data.X, centered)
     Z = np.float64(phi(data.X))
-    mean = Z.mean(axis=0) * centered
-    variances = np.linalg.svd(Z - mean, compute_uv=False) ** 2 / len(Z)
-    values = np.zeros(COUNT)
-    values[: min(Z.shape)] = variances[:COUNT]
-    rank = int(pca.rank)
-    B = np.float64(pca.basis)
+    mean = centered * Z.mean(axis=0)
     allowed = tolerance(data.X)
     assert_allclose(pca.mean, mean, rtol=0, atol=allowed)
-    assert_allclose(pca.eigenvalues, values, rtol=0, atol=allowed)
-    assert_allclose(pca.total_variance, variances.sum(), rtol=allowed)
-    ratio = np.asarray(pca.explained_variance_ratio)
-    assert_allclose(ratio * variances.sum(), values, rtol=0, atol=allowed)
-    # The axis of a small eigenvalue is turned by rounding, but its length is not.
+    variances = np.linalg.svd(Z - mean, compute_uv=False)[:COUNT] ** 2 / len(Z)
+    assert_allclose(pca.eigenvalues, variances, rtol=0, atol=allowed)
+    total = ((Z - mean) ** 2).sum() / len(Z)
+    assert_allclose(pca.total_variance, total, rtol=allowed)
+    ratio = pca.explained_variance_ratio
+    assert_allclose(ratio, variances / total, rtol=0, atol=allowed / total)
+    rank = int(pca.rank)
     exists = np.diag(np.arange(COUNT) < rank)
-    off_axis = allowed / min(1, values[rank - 1])
-    assert_allclose(B.T @ B, exists, rtol=0, atol=off_axis)
-    expected = (np.float64(phi(data.Y)) - mean) @ B
-    assert_allclose(pca(data.Y), expected, rtol=0, atol=allowed)
+    B = np.float64(pca.basis)
+    # The axis of a small eigenvalue is turned by rounding.
+    turned = allowed / min(1, variances[rank - 1])
+    assert_allclose(B.T @ B, exists, rtol=0, atol=turned)
     scores = (Z - mean) @ B
     covariance = scores.T @ scores / len(Z)
-    assert_allclose(covariance, np.diag(pca.eigenvalues), rtol=0, atol=allowed)
+    assert_allclose(covariance, np.diag(pca.eigenvalues), rtol=0, atol=turned)
+    expected = (np.float64(phi(data.Y)) - mean) @ B
+    assert_allclose(pca(data.Y), expected, rtol=0, atol=allowed)
 
 
 @pytest.mark.parametrize("centered", [True, False])
@@ -66,29 +65,37 @@ def test_it_is_textbook_pca_of_the_features(shape, centered, family):
 def test_directions_that_are_rounding_are_dropped(shape, centered):
     """All points are the same, or all but one: that makes a direction for each, and one fewer if centred."""
     X = house.data(shape=shape).X
-    same = np.tile(X[:1], (len(X), 1))
-    one_apart = np.concatenate([same[1:], X[1:2]])
-    for points, directions in ((same, 1), (one_apart, 2)):
+    points = np.tile(X[:1], (len(X), 1))
+    for directions in (1, 2):
         _, pca = fit(points, centered)
         rank = directions - centered
         assert int(pca.rank) == rank
-        Z = np.asarray(pca(points))
-        assert Z[:, :rank].any(axis=0).all() and not Z[:, rank:].any()
-        assert not np.asarray(pca.eigenvalues)[rank:].any()
-        assert not np.asarray(pca.basis)[:, rank:].any()
-        assert np.isfinite(np.asarray(pca.explained_variance_ratio)).all()
+        assert np.isfinite(pca.explained_variance_ratio).all()
+        for columns in (pca(points), pca.basis, pca.eigenvalues[None]):
+            used = np.asarray(columns).any(axis=0)
+            assert used[:rank].all() and not used[rank:].any()
+        points[0] = X[1]
 
 
-def test_the_identity_as_feature_map_gives_principal_components_of_the_points():
-    """A plain function is part of the tree structure. Uncentred, this is kernel PCA of the linear kernel."""
-    X = house.data().X
-    pca = random_feature_pca(jnp.asarray, X, num_components=3, centered=False)
-    exact = kernel_pca(Linear(), X, num_components=len(X), centered=False)
-    expected = np.asarray(exact(X))[:, :3]
+@pytest.mark.parametrize("centered", [True, False])
+def test_with_the_identity_it_is_kernel_pca_of_the_linear_kernel(centered):
+    """A plain function is part of the tree structure. Further components of the linear kernel do not exist."""
+    data = house.data()
+    X = data.X
+    pca = random_feature_pca(jnp.asarray, X, num_components=3, centered=centered)
+    exact = kernel_pca(Linear(), X, num_components=len(X), centered=centered)
+    expected = np.asarray(exact(data.Y))
+    assert int(exact.rank) == 3 and exact.definite
+    assert not expected[:, 3:].any()
+    Z = up_to_sign(pca(data.Y), expected[:, :3])
     allowed = tolerance(X) * float(np.abs(X).max()) ** 2
-    assert_allclose(up_to_sign(pca(X), expected), expected, atol=allowed)
+    assert_allclose(Z, expected[:, :3], atol=allowed)
     assert len(jax.tree.leaves(pca)) == 5
-    # The sum of squares of equal points about their mean is zero, and no share of it is a number.
-    still = random_feature_pca(jnp.asarray, np.ones_like(X), num_components=3)
-    assert int(still.rank) == float(still.total_variance) == 0
-    assert not np.asarray(still.explained_variance_ratio).any()
+
+
+def test_equal_points_have_no_variance_to_divide_by():
+    """The mean of ones is not rounded."""
+    ones = np.ones_like(house.data().X)
+    pca = random_feature_pca(jnp.asarray, ones, num_components=3)
+    assert float(pca.total_variance) == 0
+    assert not np.asarray(pca.explained_variance_ratio).any()
