@@ -116,6 +116,7 @@ def check(rows, sketch, variant="default"):
     assert sketch.num_rows == len(rows), "the number of rows"
     energy = squared(rows)
     gap = abs(sketch.squared_norm - energy)
+    # The sum is compensated, so that its error does not grow with the number of rows.
     assert gap <= 10 * house.eps() * energy, "|A|^2"
     lost = loss(rows, sketch)
     assert lost[0] >= -slack, "more than there was"
@@ -194,6 +195,7 @@ def test_wrong_sketches_are_caught(variant):
     shrinkage = float(sketch.shrinkage)
     size, shrink_at, _ = VARIANTS[variant]
     _, removed = literal(rows, size, shrink_at)
+    # What Lemma 3.3 would give if rows left in the buffer did not count.
     without_the_last = {"shrinkage": shrinkage - removed[-1]}
     energy = squared(rows)
     dropped = fd.finalize(state_of(rows[:DIM], variant))
@@ -226,6 +228,7 @@ def test_below_the_sketch_size_nothing_is_lost_and_zero_rows_change_nothing():
     for rows, state in states:
         sketch = fd.finalize(state)
         check(rows, sketch)
+        # The allowance for rounding, and no more.
         assert float(sketch.shrinkage) <= allowance(rows)
         assert int(sketch.rank) == min(3, rows.shape[1])
     algorithm_1 = fd.finalize(state_of(low, "Algorithm 1"))
@@ -303,6 +306,7 @@ def test_sums_over_many_batches_are_compensated():
 
 
 def test_the_number_of_rows_saturates():
+    # Eight rows fit below the largest number of 32 bits, and sixteen do not.
     state = dataclasses.replace(empty(), num_rows=np.int32(2**31 - 12))
     rows = streams()["random"][:DIM]
     once = fd.update(state, rows)
@@ -328,9 +332,11 @@ def test_mapped_streams_may_be_filled_differently():
     short = state_of(rows[:DIM])
     long = state_of(rows)
     both = jax.tree.map(lambda *leaves: np.stack(leaves), short, long)
+    # The first of the merges ends before the second.
     mapped = jax.device_get(jax.vmap(fd.merge, in_axes=(0, None))(both, long))
     for i, state in enumerate((short, long)):
         alone = fd.merge(state, long)
         assert int(mapped.filled[i]) == int(alone.filled)
+        # Rows of a buffer are eigenvectors, whose signs are arbitrary.
         gap = np.abs(mapped.buffer[i]) - np.abs(alone.buffer)
         assert np.abs(gap).max() <= allowance(rows)

@@ -58,12 +58,15 @@ def check(case, results):
     rounding = SLACK * exact.spread * exact.size * house.eps()
     gap = np.abs(full - K)
     assert gap[:N, :N].max() <= N**0.5 * rounding, "on landmarks"
+    # Beside landmarks a direction whose eigenvalue is little more than rounding is not divided out.
     root = (rounding * exact.size) ** 0.5
     assert gap[:N].max() <= N**0.5 * root, "beside landmarks"
     assert least(K - full) >= -2 * N * root, "all below K"
     assert least(K - few) >= -2 * N * root, "few below K"
+    # Unless a direction of the few was dropped as rounding of the many.
     more = least(full - few)
     assert more >= -2 * N * root or results["rank"] < N, "more landmarks"
+    # An eigenvalue moves by the norm of the rounding of N x N entries at most.
     rounding *= 2 * N
     values = np.linalg.eigvalsh(K[:N, :N])[::-1]
     estimates = results["eigenvalues"]
@@ -71,6 +74,7 @@ def check(case, results):
     rank = int(results["rank"])
     assert not estimates[rank:].any(), "dropped eigenvalues"
     assert not results["full"][:, rank:].any(), "dropped directions"
+    # Points that repeat add no direction.
     distinct = np.unique(case.given()[1], axis=0)
     assert rank <= len(distinct), "the rank"
     dropped = trace - estimates.sum()

@@ -30,6 +30,7 @@ FIRST = np.arange(N) < 2 * N // 3
 def places(count):
     """Return N points in so many distant places, as many in each, place after place."""
     rng = house.rng()
+    # Ten lengthscales apart kernel values are zero, and as near as 1e-4 they are one.
     centers = 10 * rng.normal(size=(count, 3))
     return centers[np.arange(N) * count // N] + 1e-4 * rng.normal(size=(N, 3))
 
@@ -91,6 +92,7 @@ def is_certified(results, which):
     rounding = 20 * N * house.eps()
     lost = results["lost"][:, which]
     upper = results["residual"][:, which] + rounding
+    # |Z|_F^2 = N over the sketch size plus one.
     limit = N / (PLANNED.sketch_size + 1) + rounding
     holds = (lost[:, 0] >= -rounding) & (lost[:, 1] <= upper)
     return bool((holds & (results["shrinkage"][:, which] <= limit)).all())

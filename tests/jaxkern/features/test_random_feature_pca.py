@@ -45,6 +45,7 @@ def test_it_is_textbook_pca_of_the_features(shape, centered, family):
     assert_allclose(pca.eigenvalues, variances, rtol=0, atol=allowed)
     total = ((Z - mean) ** 2).sum() / len(Z)
     assert_allclose(pca.total_variance, total, rtol=allowed)
+    # The total is divided by, and may be as small as a rounding.
     ratio = pca.explained_variance_ratio
     assert_allclose(ratio, variances / total, rtol=0, atol=allowed / total)
     rank = int(pca.rank)
@@ -74,6 +75,7 @@ def test_directions_that_are_rounding_are_dropped(shape, centered):
         for columns in (pca(points), pca.basis, pca.eigenvalues[None]):
             used = np.asarray(columns).any(axis=0)
             assert used[:rank].all() and not used[rank:].any()
+        # From now on one point is apart.
         points[0] = X[1]
 
 
@@ -88,6 +90,7 @@ def test_with_the_identity_it_is_kernel_pca_of_the_linear_kernel(centered):
     assert int(exact.rank) == 3 and exact.definite
     assert not expected[:, 3:].any()
     Z = up_to_sign(pca(data.Y), expected[:, :3])
+    # The covariance has entries as large as the squares of the points.
     allowed = tolerance(X) * float(np.abs(X).max()) ** 2
     assert_allclose(Z, expected[:, :3], atol=allowed)
     assert len(jax.tree.leaves(pca)) == 5
