@@ -19,8 +19,11 @@ from support.drawn import PLAIN, N, drawn
 
 from jaxkern import features, kernels, plan
 from jaxkern.gram import gram
+from jaxkern.linalg import matmul
 
-EPS, DELTA, DRAWS = 0.4, 0.1, 40
+EPS = 0.4
+DELTA = 0.1
+DRAWS = 40
 ALLOWED = int(stats.binom.isf(1e-9, DRAWS, DELTA))
 PLANNED = plan.streaming(EPS, DELTA, num_points=N)
 FIRST = np.arange(N) < 2 * N // 3
@@ -55,9 +58,9 @@ def trials(key, kernel, X, first, factor, *, sketch_size):
 
         def judge(state):
             fitted = pca.finalize(state, num_components=sketch_size)
-            kept = fitted(X)
+            scores = fitted(X)
             # One decomposition of a stack: two of them may wait for each other.
-            gaps = jnp.stack([Z @ Z.T, G]) - (kept @ kept.T)[None]
+            gaps = jnp.stack([matmul(Z, Z.T), G]) - matmul(scores, scores.T)[None]
             lost, error = jnp.linalg.eigvalsh(gaps)
             return {
                 "error": jnp.max(jnp.abs(error)) / N,
@@ -71,54 +74,59 @@ def trials(key, kernel, X, first, factor, *, sketch_size):
     return jax.lax.map(trial, jax.random.split(key, DRAWS), batch_size=10)
 
 
-def outcomes(
-    X, *, kernel=kernels.Gaussian, lengthscale=1.0, factor=1.0, size=None, seed=0
-):
+def outcomes(X, kernel=None, *, factor=1.0, size=PLANNED.sketch_size, seed=0):
     dtype = house.dtype()
+    if kernel is None:
+        kernel = kernels.Gaussian(dtype.type(1))
     results = trials(
         house.key(seed),
-        kernel(jnp.asarray(lengthscale, dtype)),
+        kernel,
         np.asarray(X, dtype),
         FIRST.astype(dtype),
-        jnp.asarray(factor, dtype),
-        sketch_size=size or PLANNED.sketch_size,
+        dtype.type(factor),
+        sketch_size=size,
     )
-    return jax.tree.map(np.asarray, results)
+    return jax.device_get(results)
 
 
-def is_certified(results, which):
+def is_certified(results, stream):
     """Tell whether a sketch lost between nothing and its certificate at every draw, which is within its own bound."""
     # Of inner products of N unit vectors, in the spectral norm: far below what a certificate may be.
     rounding = 20 * N * house.eps()
-    lost = results["lost"][:, which]
-    upper = results["residual"][:, which] + rounding
+    lost = results["lost"][:, stream]
+    upper = results["residual"][:, stream] + rounding
     # |Z|_F^2 = N over the sketch size plus one.
     limit = N / (PLANNED.sketch_size + 1) + rounding
     holds = (lost[:, 0] >= -rounding) & (lost[:, 1] <= upper)
-    return bool((holds & (results["shrinkage"][:, which] <= limit)).all())
+    return bool((holds & (results["shrinkage"][:, stream] <= limit)).all())
 
 
-def failures(results, which):
-    return int((results["error"][:, which] > EPS).sum())
+def failures(results, stream):
+    return int((results["error"][:, stream] > EPS).sum())
 
 
-def check(X, **words):
-    results = outcomes(X, **words)
-    for which in (0, 1):
-        assert is_certified(results, which)
-        assert failures(results, which) <= ALLOWED
+def check(results):
+    for stream in (0, 1):
+        assert is_certified(results, stream)
+        assert failures(results, stream) <= ALLOWED
+
+
+def check_drawn(case, kernel):
+    lengthscale = house.dtype().type(10**case.lengthscale)
+    _, X, _, _ = case.given()
+    check(outcomes(X, kernel(lengthscale), seed=case.seed))
 
 
 @given(case=drawn())
 @example(case=PLAIN)
 def test_planned_streams_keep_the_gram_matrix(case):
-    check(case.given()[1], lengthscale=10**case.lengthscale, seed=case.seed)
+    check_drawn(case, kernels.Gaussian)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_they_keep_the_gram_matrix_of_few_places(count):
     """G has so many eigenvalues, which are equal."""
-    check(places(count))
+    check(outcomes(places(count)))
 
 
 @pytest.mark.slow
@@ -129,10 +137,7 @@ def test_they_keep_the_gram_matrix_of_few_places(count):
 @settings(max_examples=100)
 def test_planned_streams_keep_the_gram_matrix_of_every_kernel(name, case):
     """600 examples: false alarms below 2e-6."""
-    kernel = getattr(kernels, name)
-    check(
-        case.given()[1], kernel=kernel, lengthscale=10**case.lengthscale, seed=case.seed
-    )
+    check_drawn(case, getattr(kernels, name))
 
 
 def test_rows_that_were_dropped_are_caught():
