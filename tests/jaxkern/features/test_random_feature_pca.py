@@ -49,6 +49,7 @@ def test_it_is_textbook_pca_of_the_features(shape, centered, family):
     ratio = pca.explained_variance_ratio
     assert_allclose(ratio, variances / total, rtol=0, atol=allowed / total)
     rank = int(pca.rank)
+    assert rank <= pca.num_features == COUNT
     exists = np.diag(np.arange(COUNT) < rank)
     B = np.float64(pca.basis)
     # The axis of a small eigenvalue is turned by rounding.
