@@ -17,7 +17,7 @@ from jaxkern import frequent_directions as fd
 from jaxkern.bounds import streaming
 
 N, DIM, _ = house.USUAL
-"""Rows of a stream, and of three batches as many columns as there are rows."""
+"""Rows and columns of a stream, which three batches of 8 rows make, too."""
 SIZE = house.FEATURES
 VARIANTS = {
     "default": (SIZE, SIZE + 1, streaming.frequent_directions_buffered),
@@ -26,7 +26,7 @@ VARIANTS = {
     "one row": (1, 2, streaming.frequent_directions_buffered),
     "odd": (3, 1, streaming.frequent_directions),
 }
-"""Sketch sizes, where they shrink, and the bound that is proved for that."""
+"""Sketch size, singular value at which a shrink cuts, and the bound that is proved for these."""
 TWO = ("default", "Algorithm 1")
 
 
