@@ -231,6 +231,10 @@ def test_below_the_sketch_size_nothing_is_lost_and_zero_rows_change_nothing():
         # The allowance for rounding, and no more.
         assert float(sketch.shrinkage) <= allowance(rows)
         assert int(sketch.rank) == min(3, rows.shape[1])
+    # Without a shrink the certificate is the allowance for rounding itself.
+    alone = fd.finalize(state_of(narrow))
+    expected = house.eps() * (8 + 1 / 12) * squared(narrow)
+    assert float(alone.shrinkage) == pytest.approx(expected, rel=1e-4)
     algorithm_1 = fd.finalize(state_of(low, "Algorithm 1"))
     assert loss(low, algorithm_1).max() > 0.01 * squared(low)
 
@@ -273,10 +277,14 @@ def test_merging_streams_that_fit_in_the_buffer_is_exact_and_keeps_the_order():
     assert not np.asarray(merged.removed).any()
 
 
-def test_merging_keeps_the_rounding_of_both():
-    state = state_of(streams()["rank 3"])
-    merged = fd.merge(state, state)
-    assert float(merged.magnitude) >= 2 * float(state.magnitude) > 0
+def test_merging_adds_what_both_have_lost():
+    """Streams without rows, so that nothing is shrunk meanwhile."""
+    dtype = house.dtype()
+    losses = np.asarray([1, 2], dtype)
+    lossy = dataclasses.replace(empty(), removed=losses, magnitude=losses[0])
+    merged = fd.merge(lossy, lossy)
+    assert float(merged.magnitude) == 2
+    assert np.asarray(merged.removed).sum() == 6
 
 
 def test_rounding_of_a_long_stream_stays_within_the_certificate():
