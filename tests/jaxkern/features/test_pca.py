@@ -1,300 +1,268 @@
-"""Kernel PCA: against scikit-learn, textbook formulas, ordinary PCA and the Nystrom map."""
+"""Kernel PCA of whatever is drawn, and against scikit-learn, ordinary PCA, and the documented cut-off."""
 
+import dataclasses
+
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import example, given
+from numpy.testing import assert_allclose
 from sklearn.decomposition import KernelPCA as Peer
-from support.numerics import eps, literal_gram, up_to_sign
+from support.drawn import PLAIN, N, drawn
+from support.numerics import literal_gram, up_to_sign
 
 from jaxkern import features, rkhs
 from jaxkern import sklearn as adapters
-from jaxkern.gram import gram
-from jaxkern.kernels import Distance, Gaussian, Linear
+from jaxkern.kernels import Linear
 from jaxkern.linalg import prefers_partial
 
-N, n, DIM, COMPONENTS = 40, 12, 3, 4
-MANY = 200
-"""Landmarks of which a few components come from the partial solver."""
-LENGTHSCALE, SLOW = 1.5, pytest.mark.slow
+COUNT = house.FEATURES
+SLACK = 60
+"""Rounding of an eigenvalue, over the rounding of a kernel value."""
 
 
-def data(rng, dtype):
-    return rng.normal(size=(N, DIM)).astype(dtype), (
-        2 * rng.normal(size=(n, DIM))
-    ).astype(dtype)
-
-
-def tolerance(dtype):
-    """Rounding of the kernel, n eps, through leading eigenvectors with gaps and values of at least 1e-2."""
-    return 1e2 * n * eps(dtype)
-
-
-def fit(landmarks, **options):
-    return features.kernel_pca(
-        Gaussian(LENGTHSCALE), landmarks, **{"num_components": COMPONENTS} | options
-    )
-
-
-def test_new_points_go_where_scikit_learn_sends_them(dtype, rng):
-    X, L = data(rng, dtype)
-    peer = Peer(
-        COMPONENTS, kernel="rbf", gamma=1 / (2 * LENGTHSCALE**2), eigen_solver="dense"
-    ).fit(np.float64(L))
-    phi = fit(L)
-    expected = peer.transform(np.float64(X))
-    Z = phi(X)
-    assert (
-        Z.shape == (N, COMPONENTS)
-        and Z.dtype == dtype
-        and phi.num_features == COMPONENTS == int(phi.rank)
-    )
-    np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance(dtype))
-    np.testing.assert_allclose(
-        phi.eigenvalues, peer.eigenvalues_, atol=tolerance(dtype)
-    )
-
-
-@pytest.mark.parametrize("normalized", [True, False])
-def test_few_components_of_many_landmarks_are_those_of_scikit_learn(
-    normalized, x64, rng
-):
-    """By the partial solver; totals and residuals do not need the other eigenvalues."""
-    L, X = rng.normal(size=(MANY, DIM)), rng.normal(size=(N, DIM))
-    assert prefers_partial(MANY, COMPONENTS)
-    peer = Peer(
-        COMPONENTS, kernel="rbf", gamma=1 / (2 * LENGTHSCALE**2), eigen_solver="dense"
-    ).fit(np.asarray(L))
-    phi = fit(L, normalized=normalized)
-    expected = peer.transform(np.asarray(X)) * (
-        1 if normalized else peer.eigenvalues_**0.5
-    )
-    np.testing.assert_allclose(
-        up_to_sign(phi(X), expected), expected, rtol=0, atol=1e-10
-    )
-    np.testing.assert_allclose(phi.eigenvalues, peer.eigenvalues_, rtol=1e-11)
-    H = np.eye(MANY) - 1 / MANY
-    total = np.trace(H @ literal_gram(L, L, LENGTHSCALE) @ H)
-    np.testing.assert_allclose(
-        phi.explained_variance_ratio, peer.eigenvalues_ / total, rtol=1e-11
-    )
-    residual = phi.reconstruction_residual(L)
-    assert np.asarray(residual).sum() == pytest.approx(
-        total - peer.eigenvalues_.sum(), rel=1e-10
-    )
-
-
-def test_unit_eigenvectors_are_those_of_the_paper(dtype, rng):
-    """x goes to sum_i alpha_i K(x, x_i), alpha a unit eigenvector of H K H, up to one translation of all points."""
-    X, L = data(rng, dtype)
-    H, K, k = (
-        np.eye(n) - 1 / n,
-        literal_gram(L, L, LENGTHSCALE),
-        literal_gram(X, L, LENGTHSCALE),
-    )
-    alpha = np.linalg.eigh(H @ K @ H)[1][:, ::-1][:, :COMPONENTS]
-    Z = fit(L, normalized=False)(X)
-    expected = (k - K.mean(1)) @ H @ alpha
-    np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance(dtype))
-    moved = up_to_sign(Z, expected) - k @ alpha
-    np.testing.assert_allclose(moved - moved[:1], 0, atol=tolerance(dtype))
-
-
-def test_a_linear_kernel_gives_ordinary_principal_components(dtype, rng):
-    X, L = data(rng, dtype)
-    phi = features.kernel_pca(Linear(), L, num_components=n)
-    mean = np.float64(L).mean(0)
-    axes = np.linalg.svd(np.float64(L) - mean)[2]
-    expected = (np.float64(X) - mean) @ axes.T
-    size = 10 * n * eps(dtype) * float(np.abs(L).max()) ** 2
-    assert int(phi.rank) == DIM
-    np.testing.assert_allclose(
-        up_to_sign(np.asarray(phi(X))[:, :DIM], expected), expected, atol=size
-    )
-    assert not np.asarray(phi(X))[:, DIM:].any()
-
-
-def test_functions_have_coordinates_in_orthonormal_eigenfunctions(dtype, rng):
-    X, L = data(rng, dtype)
-    kernel = Gaussian(LENGTHSCALE)
+@jax.jit
+def components(kernel, X):
+    """Return features of the landmarks and what the maps say, centred and plain, by one program for all cases."""
+    results = []
     for centered in (True, False):
-        phi = fit(L, centered=centered)
-        embedded, offset = (
-            np.asarray(phi.embed(rkhs.section(kernel, X))),
-            np.asarray(phi.offset),
-        )
-        np.testing.assert_allclose(embedded - offset, phi(X), atol=tolerance(dtype))
-        system = rkhs.Function(kernel, L, np.asarray(phi.projection).T)
-        np.testing.assert_allclose(
-            phi.embed(system), np.eye(COMPONENTS), atol=tolerance(dtype)
-        )
-        # Eigenfunctions of the covariance operator, with the eigenvalues over n.
-        images = rkhs.Covariance(kernel, L, centered=centered).inner(
-            system, system, power=1
-        )
-        np.testing.assert_allclose(
-            images, np.diag(np.asarray(phi.eigenvalues)) / n, atol=tolerance(dtype)
-        )
-        mean = rkhs.Function(kernel, L, np.full(n, centered / n, dtype))
-        np.testing.assert_allclose(phi.embed(mean), offset, atol=tolerance(dtype))
+        phi = features.kernel_pca(kernel, X, num_components=COUNT, centered=centered)
+        result = {
+            "Z": phi(X),
+            "rank": phi.rank,
+            "eigenvalues": phi.eigenvalues,
+            "explained": phi.explained_variance,
+            "ratio": phi.explained_variance_ratio,
+            "total": phi.total_variance,
+            "residual": phi.reconstruction_residual(X),
+            "definite": phi.definite,
+        }
+        results.append(result)
+    return results
+
+
+def results_of(case):
+    kernel, X, _, _ = case.given()
+    return jax.tree.map(np.float64, components(kernel, X))
+
+
+def check(case, result, centered):
+    """Assert all that holds of the result of a case, centred or not."""
+    exact = case.exact()
+    H = np.eye(N) - centered / N
+    C = H @ exact.G[:N, :N] @ H
+    values = np.linalg.eigvalsh(C)[::-1]
+    rounding = 2 * N * SLACK * exact.spread * exact.size * house.eps()
+    estimates = result["eigenvalues"]
+    assert np.abs(estimates - values[:COUNT]).max() <= rounding, "eigenvalues"
+    # At the landmarks themselves features are not divided by small eigenvalues.
+    left = C - result["Z"] @ result["Z"].T
+    # Eckart and Young: no matrix of this rank is closer.
+    assert np.linalg.norm(left, 2) <= values[COUNT] + rounding, "the best"
+    assert np.linalg.eigvalsh(left)[0] >= -rounding, "below K"
+    total = np.trace(C) / N
+    assert abs(result["total"] - total) <= rounding / N, "the total"
+    residual = result["residual"] - np.diag(left)
+    assert np.abs(residual).max() <= rounding, "the residual"
+    assert result["definite"] == 1
+
+
+@given(case=drawn())
+@example(case=PLAIN)
+def test_components_are_the_best_of_their_rank(case):
+    centred, plain = results_of(case)
+    check(case, centred, True)
+    check(case, plain, False)
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e12])
-def test_the_cut_off_does_not_depend_on_the_size_of_the_kernel(size, rng):
-    X, L = data(rng, "float32")
-    scaled = features.kernel_pca(size * Gaussian(LENGTHSCALE), L, num_components=n)
-    plain = fit(L, num_components=n)
-    assert int(scaled.rank) == int(plain.rank) == n - 1
-    Z, expected = (np.asarray(phi(X))[:, :COMPONENTS] for phi in (scaled, plain))
-    Z = Z / size**0.5
-    np.testing.assert_allclose(
-        up_to_sign(Z, expected), expected, atol=tolerance("float32")
+def test_cut_offs_do_not_depend_on_the_size_of_the_kernel(size):
+    case = dataclasses.replace(PLAIN, parts=(size, 0.0, 0.0))
+    centred, _ = results_of(case)
+    assert centred["rank"] == COUNT
+    check(case, centred, True)
+
+
+def test_wrong_components_are_caught():
+    centred, plain = results_of(PLAIN)
+    mistakes = (
+        ("eigenvalues", {"eigenvalues": centred["explained"]}),
+        ("the best", {"Z": plain["Z"]}),
+        ("below K", {"Z": 1.1 * centred["Z"]}),
+        ("the total", {"total": plain["total"]}),
+        ("the residual", {"residual": plain["residual"]}),
     )
+    for name, changes in mistakes:
+        with pytest.raises(AssertionError, match=name):
+            check(PLAIN, centred | changes, True)
 
 
-def test_equal_landmarks_have_no_component():
-    for rows in (1, n):
-        phi = features.kernel_pca(
-            0.1 * Gaussian(1.0),
-            np.full((rows, DIM), 0.3, np.float32),
-            num_components=rows,
-        )
-        assert (
-            int(phi.rank) == 0
-            and not np.asarray(phi(np.ones((2, DIM), np.float32))).any()
-        )
-    alone = fit(np.ones((1, DIM), np.float32), num_components=1)
-    assert float(alone.total_variance) == 0 and not np.asarray(
-        alone.explained_variance_ratio
+@pytest.mark.parametrize("size", [1.0, 0.1])
+def test_equal_landmarks_have_no_component(size):
+    """The mean of entries of 0.1 is rounded, and of ones it is not: then the total variance is zero."""
+    kernel, X, _, _ = dataclasses.replace(PLAIN, parts=(size, 0.0, 0.0)).given()
+    result, _ = components(kernel, jnp.full_like(X, 0.3))
+    assert int(result["rank"]) == 0
+    for name in ("Z", "ratio"):
+        assert not np.asarray(result[name]).any()
+    assert size < 1 or float(result["total"]) == 0
+
+
+def gram(X, Y):
+    return literal_gram(X, Y, house.LENGTHSCALE)
+
+
+@pytest.mark.float64
+@pytest.mark.parametrize(("rows", "normalized"), [(N, False), (150, True)])
+def test_new_points_go_where_scikit_learn_sends_them(rows, normalized):
+    """With 150 landmarks the partial solver finds the components, and sums do not need the other eigenvalues."""
+    data = house.data(shape=(rows, 8, 3))
+    count = 3
+    assert prefers_partial(rows, count) == (rows > N)
+    gamma = 1 / (2 * house.LENGTHSCALE**2)
+    peer = Peer(count, kernel="rbf", gamma=gamma, eigen_solver="dense").fit(data.X)
+    phi = features.kernel_pca(
+        house.KERNEL, data.X, num_components=count, normalized=normalized
     )
-
-
-def test_what_centring_leaves_of_rounding_is_no_component(rng):
-    """Points of a line far from the origin: K is 1e6 times larger than H K H, whose rounding is in every direction."""
-    along = np.array([3.0, -1.0, 2.0]) / 14**0.5
-    L = np.float32(1000 + 10 * rng.normal(size=(n, 1)) * along)
-    assert int(features.kernel_pca(Linear(), L, num_components=n).rank) == 1
-
-
-def polygon(corners, repeated=1):
-    angles = 2 * np.pi * np.arange(corners) / corners
-    return np.tile(np.stack([np.cos(angles), np.sin(angles)], axis=1), (repeated, 1))
-
-
-@pytest.mark.parametrize(
-    ("landmarks", "num_components", "centered", "normalized"),
-    [
-        (polygon(5), 2, True, True),
-        pytest.param(polygon(6), 3, False, False, marks=SLOW),
-        pytest.param(polygon(3, 2), 2, True, False, marks=SLOW),
-    ],
-)
-def test_gradients_match_differences_on_regular_polygons(
-    landmarks, num_components, centered, normalized, rng, x64
-):
-    """Leading eigenvalues coincide in pairs, and the number of components divides no pair."""
-    X, direction, weights = (
-        rng.normal(size=(3, 2)),
-        rng.normal(size=landmarks.shape),
-        rng.normal(size=(3, 3)),
-    )
-
-    def projected(phi):
-        """Values at X of the projections of its sections, by their weights on the landmarks."""
-        return jnp.sum(
-            weights * (phi.coefficients(phi(X)).T @ gram(phi.kernel, phi.landmarks, X))
-        )
-
-    quantities = {
-        "residuals": lambda phi: jnp.sum(phi.reconstruction_residual(X) ** 2),
-        "variances": lambda phi: (
-            jnp.sum(phi.explained_variance**2) + jnp.sum(phi.explained_variance_ratio)
-        ),
-        "products": lambda phi: jnp.sum(weights * (phi(X) @ phi(X).T)),
-        "projections": projected,
-    }
-
-    def loss(L):
-        options = {
-            "num_components": num_components,
-            "centered": centered,
-            "normalized": normalized,
-        }
-        phi = features.kernel_pca(Gaussian(1.0), L, **options)
-        return jnp.stack([quantity(phi) for quantity in quantities.values()])
-
-    @jax.jit
-    def along(L):
-        """Return the quantities and their slopes in the direction, by reverse mode."""
-        values, pulled = jax.vjp(loss, L)
-        return values, jnp.sum(
-            jax.vmap(pulled)(jnp.eye(len(values)))[0] * direction[None], axis=(1, 2)
-        )
-
-    K = literal_gram(landmarks, landmarks, 1.0)
-    values = np.linalg.eigvalsh(K - K.mean(0) if centered else K)[::-1]
-    assert values[num_components - 2] - values[num_components - 1] < 1e-14
-    assert values[num_components - 1] - values[num_components] > 1e-2
-    step = 1e-5 * direction
-    ends = [np.asarray(along(landmarks + sign * step)[0]) for sign in (1, -1)]
-    np.testing.assert_allclose(
-        along(landmarks)[1], (ends[0] - ends[1]) / 2e-5, rtol=1e-6, atol=1e-8
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"kernel": Distance()},
-            "kernel must be positive semidefinite to have an RKHS, got Distance",
-        ),
-        ({"num_components": 0}, "num_components must be at least 1, got 0"),
-        (
-            {"num_components": 6},
-            "num_components must be at most 5 .the number of landmarks., got 6",
-        ),
-        ({"centered": 1}, "centered must be True or False"),
-        ({"normalized": "yes"}, "normalized must be True or False"),
-    ],
-)
-def test_bad_arguments_are_refused_by_name(changes, message):
-    arguments = {
-        "kernel": Gaussian(1.0),
-        "landmarks": np.zeros((5, 2), np.float32),
-        "num_components": 2,
-    } | changes
-    with pytest.raises(ValueError, match=message):
-        features.kernel_pca(**arguments)
+    expected = peer.transform(data.Y)
+    values = peer.eigenvalues_
+    if not normalized:  # unit eigenvectors, as in kpotufe2020
+        expected = expected * values**0.5
+    Z = phi(data.Y)
+    assert_allclose(up_to_sign(Z, expected), expected, rtol=0, atol=1e-10)
+    assert_allclose(phi.eigenvalues, values, rtol=1e-11)
+    # Sums over all eigenvalues are known from the trace.
+    K = gram(data.X, data.X)
+    total = np.trace(K) - K.mean(axis=1).sum()
+    ratio = phi.explained_variance_ratio
+    assert_allclose(ratio, values / total, rtol=1e-11)
+    # The squared distance of a section from its projection, which has these weights on the landmarks.
+    weights = np.asarray(phi.coefficients(Z))
+    mixed = (gram(data.Y, data.X).T * weights).sum(axis=0)
+    distances = 1 - 2 * mixed + (weights * (K @ weights)).sum(axis=0)
+    residual = phi.reconstruction_residual(data.Y)
+    assert_allclose(residual, distances, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("centered", [True, False])
-@pytest.mark.parametrize("count", [2, 10, 60])
-def test_an_indefinite_kernel_is_told(count, centered, rng):
-    X = rng.normal(size=(60, 4)).astype(np.float32)
+def test_functions_have_coordinates_in_orthonormal_eigenfunctions(centered):
+    data = house.data()
+    phi = features.kernel_pca(
+        house.KERNEL, data.X, num_components=COUNT, centered=centered
+    )
+    K = gram(data.X, data.X)
+    P = np.float64(phi.projection)
+    # Through leading eigenvectors with gaps and values of at least 1e-2.
+    allowed = 1e3 * N * house.eps()
+    assert_allclose(P @ K @ P.T, np.eye(COUNT), atol=allowed)
+    offset = np.asarray(phi.offset)
+    assert_allclose(offset, centered * P @ K.mean(axis=1), atol=allowed)
+    f = rkhs.Function(house.KERNEL, data.Y, data.values)
+    expected = data.values.T @ (np.asarray(phi(data.Y)) + offset)
+    assert_allclose(phi.embed(f), expected, atol=10 * allowed)
 
-    def sigmoid(x, y):
-        return jnp.tanh(jnp.vdot(x, y) / 4 + 1)
 
-    sizes = {"num_components": count, "centered": centered}
-    assert not features.kernel_pca(sigmoid, X, **sizes).definite
-    for kernel in (Gaussian(1.0), Gaussian(1e-3), Gaussian(100.0), Linear()):
-        assert features.kernel_pca(kernel, X, **sizes).definite
-    with pytest.raises(ValueError, match="kernel must be positive semidefinite"):
-        adapters.KernelPCA(count, kernel=sigmoid, centered=centered).fit(X)
+def test_what_centring_leaves_of_rounding_is_no_component():
+    """Points of a line far from the origin: K is 1e4 times larger than H K H, whose rounding is in every direction."""
+    far = 1000 + 10 * house.data("rank_one").X
+    assert int(features.kernel_pca(Linear(), far, num_components=N).rank) == 1
 
 
 @pytest.mark.parametrize("name", ["nystrom", "kernel_pca"])
-def test_the_cut_off_is_where_it_is_documented(name, dtype):
+def test_the_cut_off_is_where_it_is_documented(name):
     """K is diagonal, with eigenvalues 1 and one at a multiple of the cut-off: a cut-off 3 times as large is noticed."""
-    n = 16
-    cut = eps(dtype) * (n if name == "kernel_pca" else n**0.5)
-    for factor in (0.5, 2.0):
-        roots = np.sqrt([1.0, factor * cut] + [0.0] * (n - 2))
-        landmarks = np.diag(roots).astype(dtype)
+    cut = house.eps() * (N if name == "kernel_pca" else N**0.5)
+    for factor, rank in ((0.5, 1), (2.0, 2)):
+        landmarks = np.zeros((N, 3), house.dtype())
+        landmarks[0, 0] = 1
+        landmarks[1, 1] = (factor * cut) ** 0.5
+        # Centring would add a second direction.
         if name == "nystrom":
             phi = features.nystrom(Linear(), landmarks)
         else:
-            sizes = {"num_components": n, "centered": False}
-            phi = features.kernel_pca(Linear(), landmarks, **sizes)
-        assert phi.rank == (2 if factor > 1 else 1)
+            phi = features.kernel_pca(
+                Linear(), landmarks, num_components=N, centered=False
+            )
+        assert int(phi.rank) == rank
+
+
+def sigmoid(x, y):
+    return jnp.tanh(jnp.vdot(x, y) / 4 + 1)
+
+
+@pytest.mark.parametrize(("count", "centered"), [(2, False), (N, True)])
+def test_an_indefinite_kernel_is_told(count, centered):
+    X = house.data().X
+    phi = features.kernel_pca(sigmoid, X, num_components=count, centered=centered)
+    assert not phi.definite
+
+
+def test_the_estimator_refuses_an_indefinite_kernel():
+    with pytest.raises(ValueError, match="kernel must be positive semidefinite"):
+        adapters.KernelPCA(2, kernel=sigmoid).fit(house.data().X)
+
+
+PENTAGON = np.exp(2j * np.pi * np.arange(5) / 5)[:, None].view(float)
+"""In kernel PCA and in PCA its two leading eigenvalues are equal, which those of no drawn points are."""
+
+
+def of_kernel_pca(X, centered=True):
+    """Return what is smooth where eigenvalues are equal, centred and normalised or neither."""
+    data = house.data()
+    probe = data.X[:, :2]
+    count = 2 if centered else 3
+    phi = features.kernel_pca(
+        house.KERNEL, X, num_components=count, centered=centered, normalized=centered
+    )
+    Z = phi(probe)
+    # Values at the probe of projected functions would do as well as these numbers.
+    projected = phi.coefficients(Z).T @ jnp.exp(X[:, 0])
+    return [
+        jnp.sum(phi.reconstruction_residual(probe) ** 2),
+        jnp.sum(phi.explained_variance**2),
+        jnp.sum(phi.explained_variance_ratio),
+        jnp.sum(data.values.T @ Z @ Z.T),
+        jnp.sum(data.values.T @ projected),
+    ]
+
+
+def of_plain_kernel_pca(X):
+    return of_kernel_pca(X, centered=False)
+
+
+def of_features(X):
+    """Return the same of PCA of the points themselves."""
+    pca = features.random_feature_pca(jnp.asarray, X, num_components=2)
+    Z = pca(X)
+    weights = house.data().values[: len(X)]
+    return [jnp.sum(weights.T @ Z @ Z.T), jnp.sum(pca.explained_variance**2)]
+
+
+def of_many_features(X):
+    """Return the same of an image in 8 dimensions, more than there are points."""
+    axes, _ = np.linalg.qr(house.rng(2).normal(size=(8, 2)))
+    return of_features(X @ axes.T)
+
+
+@pytest.mark.float64
+@pytest.mark.parametrize(
+    "quantities",
+    [
+        of_kernel_pca,
+        pytest.param(of_plain_kernel_pca, marks=pytest.mark.slow),
+        of_features,
+        of_many_features,
+    ],
+)
+def test_gradients_match_differences_where_eigenvalues_are_equal(quantities):
+    both = jax.jit(lambda X: (quantities(X), jax.jacrev(quantities)(X)))
+    # Half the digits: the rounding and the curvature of a difference are as large.
+    step = 1e-5 * house.rng().normal(size=PENTAGON.shape)
+    _, slopes = both(PENTAGON)
+    above, _ = both(PENTAGON + step)
+    below, _ = both(PENTAGON - step)
+    differences = (np.asarray(above) - np.asarray(below)) / 2
+    along = [(np.asarray(slope) * step).sum() for slope in slopes]
+    assert_allclose(along, differences, rtol=1e-6, atol=1e-13)
