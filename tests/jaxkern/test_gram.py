@@ -1,31 +1,22 @@
-"""Gram matrices, tiled products, centring and the kernel distance: exact identities, precision and memory."""
+"""Gram matrices, tiled products, centring and the kernel distance: bounds of rounding, exact identities and memory."""
 
+import itertools
 import math
 from decimal import Decimal, localcontext
 from functools import partial
 
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.drawn import VALUES
 from support.jaxprs import equations, largest_intermediate
-from support.numerics import eps
 
-from jaxkern._distances import squared_distances
-from jaxkern.gram import (
-    _terms,
-    _tile_side,
-    _tile_sides,
-    center,
-    gram,
-    gram_matmul,
-    kernel_distance,
-    rounding,
-)
+from jaxkern import kernels
+from jaxkern.gram import center, gram, gram_matmul, kernel_distance, rounding
 from jaxkern.kernels import (
     Cauchy,
-    Distance,
     Exponential,
     Gaussian,
     Laplacian,
@@ -36,194 +27,217 @@ from jaxkern.kernels import (
     quantile_lengthscale,
 )
 
-N, M, DIM = 13, 7, 3
-STATIONARY = [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52]
+ROWS = house.USUAL[0]
+FEW = 3
+"""Up to 8 dimensions differences are taken directly."""
+PRODUCT = 12
+"""From 9 on, squared distances come from one matrix product where that is accurate, and from differences elsewhere."""
+BLOCKS = 150
+"""From 33 on, from several products of 32 columns at most."""
+LIMITS = {"float32": 1e-5, "float64": 1e-11}
+"""What `rounding` promises for stationary kernels."""
+double = pytest.mark.float64
 
 
-def points(rng, dtype, n=N, dim=DIM):
-    return jnp.asarray(rng.normal(size=(n, dim)), dtype)
+def literal_gram(X, Y):
+    """Return the Gram matrix of `house.KERNEL` by its formula."""
+    return VALUES["Gaussian"]((np.float64(X)[:, None] - Y) / house.LENGTHSCALE)
 
 
-def test_the_diagonal_is_exact_whichever_way_the_points_are_passed_twice(dtype, rng):
-    """Also far from the origin, where products of coordinates know squared distances to 0.1 only."""
-    data = np.asarray(rng.normal(size=(N, DIM)) + 1000, dtype)
-    for X in (data, jnp.asarray(data)):
-        for K in (
-            gram(Gaussian(0.01), X),
-            gram(Gaussian(0.01), X, X),
-            gram(Gaussian(0.01), X, None),
-        ):
-            assert (np.diag(K) == 1).all()
-        product = gram_matmul(
-            Gaussian(0.01), X, X, jnp.eye(N, dtype=dtype), block_size=5
-        )
-        assert (np.diag(product) == 1).all()
-
-
-def scattered(rng, dim, n=16):
+def scattered(dim):
     """Yield points on which products of coordinates lose what a kernel needs, with a lengthscale of 1."""
-    plain = rng.normal(size=(n, dim)) / math.sqrt(dim)
+    plain = house.rng(dim).normal(size=(ROWS, dim)) / math.sqrt(dim)
+    second_half = (np.arange(ROWS) >= ROWS // 2)[:, None]
     for far in (1e2, 1e4, 1e7):
-        for step in (np.eye(1, dim), np.ones((1, dim))):
-            yield plain + far * step * (np.arange(n) >= n // 2)[:, None]  # two clusters
+        yield plain + far * np.eye(1, dim) * second_half
+        yield plain + far * np.ones((1, dim)) * second_half
         yield np.concatenate([far * plain[:1], plain[1:]])  # an outlier
         yield plain + far
     yield plain
     yield plain[:, :1] * np.full((1, dim), 1.2345678)
     yield plain * np.logspace(-6, 6, dim)
+    # A mean of equal rows is rounded; if it were fused into a subtraction, copies would differ.
+    yield np.full((ROWS, dim), 1000.1)
+
+
+@jax.jit
+def values_and_bounds(stationary, X):
+    V = np.eye(ROWS, 2, dtype=X.dtype)
+    results = [(gram(kernel, X), rounding(kernel, X)) for kernel in stationary]
+    return results, gram_matmul(stationary[0], X, None, V, block_size=7)
 
 
 @pytest.mark.parametrize(
-    ("family", "dim"),
-    [  # by default all ways to take distances with two families alone
-        pytest.param(
-            family,
-            dim,
-            marks=[pytest.mark.slow]
-            * (dim != 12 and family not in (Gaussian, Exponential)),
-        )
-        for family, dim in [
-            (family, dim) for family in STATIONARY for dim in (2, 12, 150)
-        ]
+    ("dim", "names"),
+    [
+        pytest.param(FEW, ["Gaussian"], id="few"),
+        pytest.param(PRODUCT, list(VALUES), id="product"),
+        pytest.param(PRODUCT, list(VALUES), marks=double, id="product in float64"),
+        pytest.param(BLOCKS, ["Gaussian", "Exponential"], id="blocks"),
     ],
 )
-def test_values_are_within_their_bound_of_exact_for_any_points(family, dim, dtype, rng):
-    """Direct differences, one product, and a product in two parts; copies are exactly 1."""
-    limit = 1e-5 if dtype == "float32" else 1e-11
-    for X in scattered(rng, dim):
-        X = np.asarray(X, dtype)
-        X[1], X[-1] = X[0], X[-2]
-        for lengthscale in (0.1, 1.0, 30.0):
-            kernel = family(jnp.asarray(lengthscale, dtype))
-            K, bound = gram(kernel, X), float(rounding(kernel, X))
-            U = (X.astype(np.longdouble)[:, None] - X) / np.longdouble(
-                kernel.lengthscale
-            )
-            error = np.abs(
-                np.asarray(K, np.longdouble) - VALUES[family.__name__](U)
-            ).max()
-            assert error <= bound <= limit
-            assert K[0, 1] == K[-1, -2] == 1
-            if family is Gaussian or dim == 12:  # tiles are made of values in one way
-                V = np.eye(len(X), 2, dtype=dtype)
-                product = gram_matmul(kernel, X, None, V, block_size=7)
-                assert (
-                    np.abs(np.float64(product) - np.float64(K)[:, :2]).max()
-                    <= 2 * limit
-                )
+def test_values_are_within_their_bound_of_exact_for_any_points(dim, names):
+    """Copies are exactly 1, and nothing exceeds 1, next to copies neither; tiles are made of the same values."""
+    dtype = house.dtype()
+    limit = LIMITS[dtype.name]
+    for points, scale in itertools.product(scattered(dim), (0.1, 1.0, 30.0)):
+        X = points.astype(dtype)
+        X[1] = X[0]
+        X[-1] = X[-2]
+        X[2] = X[0] * (1 + 2 * house.eps())
+        lengthscale = dtype.type(scale)
+        stationary = [getattr(kernels, name)(lengthscale) for name in names]
+        results, product = jax.device_get(values_and_bounds(stationary, X))
+        U = X.astype(np.longdouble)[:, None] - X
+        copies = ~U.any(axis=2)
+        for name, (K, bound) in zip(names, results, strict=True):
+            exact = VALUES[name](U / np.longdouble(lengthscale))
+            assert np.abs(K - exact).max() <= bound <= limit
+            assert (K[copies] == 1).all()
+            assert 0 <= np.min(K) <= np.max(K) <= 1
+        assert np.abs(product - results[0][0][:, :2]).max() <= 2 * limit
 
 
-@pytest.mark.parametrize("family", [Gaussian, Exponential, Laplacian])
+@pytest.mark.parametrize(
+    "family", [Gaussian, Laplacian, pytest.param(Gaussian, marks=double)]
+)
 def test_values_of_a_hundred_thousand_columns_are_within_the_bound(family):
-    """Equal differences are rounded to the same side in a plain sum, which is off by 1e-4 then."""
+    """Equal differences are rounded to the same side in a plain sum, which is off by 1e-4 in float32 then.
+
+    In float64 the products of the Gaussian kernel serve, which are a loop for so many columns.
+    """
     dim = 100_000
-    X = np.zeros((3, dim), np.float32)
+    dtype = house.dtype()
+    X = np.zeros((3, dim), dtype)
     X[1] = 0.37
     X[2] = np.linspace(0, 1, dim)
-    lengthscale = dim if family is Laplacian else dim**0.5
-    kernel = family(np.float32(0.3 * lengthscale))
+    reach = dim if family is Laplacian else dim**0.5
+    kernel = family(dtype.type(0.3 * reach))
     U = (X.astype(np.longdouble)[:, None] - X) / np.longdouble(kernel.lengthscale)
-    error = np.abs(np.asarray(gram(kernel, X)) - VALUES[family.__name__](U)).max()
-    assert error <= float(rounding(kernel, X)) <= 1e-5
+    K = np.asarray(gram(kernel, X))
+    error = np.abs(K - VALUES[family.__name__](U)).max()
+    assert error <= float(rounding(kernel, X)) <= LIMITS[dtype.name]
 
 
-def test_a_batch_takes_one_branch_and_far_points_keep_their_gradients(rng):
+def test_a_batch_takes_one_branch_and_far_points_keep_their_gradients():
     """A condition on a batch of booleans would run both branches; here one set of points decides for all."""
-    X = (
-        rng.normal(size=(2, 20, 12)).astype("float32") / 4
-    )  # so close that products would serve the first set
-    X[1, 10:] += 1e4
-    kernels = jax.vmap(Gaussian)(np.array([2.0, 3.0], "float32"))
-    for f, arguments in (
-        (jax.vmap(gram), (kernels, X)),
-        (jax.vmap(jax.vmap(gram, (0, None)), (None, 0)), (kernels, X)),
-    ):
-        found = [
-            equation
-            for equation in equations(jax.make_jaxpr(f)(*arguments))
-            if equation.primitive.name == "cond"
-        ]
-        assert len(found) == 1 and found[0].invars[0].aval.shape == ()
+    rng = house.rng()
+    dtype = house.dtype()
+    X = rng.normal(size=(2, ROWS, PRODUCT)) / 4  # so close that products would serve
+    X[1, ROWS // 2 :] += 1e4
+    X = X.astype(dtype)
+    stack = jax.vmap(Gaussian)(np.asarray([2.0, 3.0], dtype))
+    over_kernels = jax.vmap(jax.vmap(gram, (0, None)), (None, 0))
+    for function in (jax.vmap(gram), over_kernels):
+        jaxpr = jax.make_jaxpr(function)(stack, X)
+        choices = [e for e in equations(jaxpr) if e.primitive.name == "cond"]
+        assert [choice.invars[0].aval.shape for choice in choices] == [()]
 
-    weights = rng.normal(size=(20, 20))
+    weights = rng.normal(size=(ROWS, ROWS))
 
     def total(points, lengthscale):
-        return (
-            gram(Gaussian(lengthscale), points) * jnp.asarray(weights, points.dtype)
-        ).sum()
+        return (gram(Gaussian(lengthscale), points) * weights.astype(dtype)).sum()
 
-    slopes = jax.jit(jax.vmap(jax.grad(total, (0, 1)), (0, None)))(X, np.float32(1))
-    for points, *slope in zip(np.float64(X), *slopes, strict=True):
+    gradients = jax.jit(jax.vmap(jax.grad(total, (0, 1)), (0, None)))
+    slopes, rates = gradients(X, dtype.type(1))
+    for points, slope, rate in zip(np.float64(X), slopes, rates, strict=True):
         moves = points[:, None] - points
-        parts = weights * np.exp(-(moves**2).sum(axis=2) / 2)
-        exact = (
-            -((parts + parts.T)[..., None] * moves).sum(axis=1),
-            (parts * (moves**2).sum(axis=2)).sum(),
-        )
-        for found, expected in zip(slope, exact, strict=True):
-            np.testing.assert_allclose(
-                found, expected, rtol=0, atol=1e-5 * (1 + np.abs(expected).max())
-            )
+        squares = (moves**2).sum(axis=2)
+        parts = weights * np.exp(-squares / 2)
+        exact = -((parts + parts.T)[..., None] * moves).sum(axis=1)
+        tolerance = 100 * house.eps() * (1 + np.abs(exact).max())
+        np.testing.assert_allclose(slope, exact, rtol=0, atol=tolerance)
+        exact = (parts * squares).sum()
+        tolerance = 100 * house.eps() * (1 + np.abs(exact))
+        np.testing.assert_allclose(rate, exact, rtol=0, atol=tolerance)
 
 
-def test_the_bound_of_rounding_follows_sums_and_products_of_kernels(dtype, rng):
-    X = points(rng, dtype, dim=12)
-    first, second = (float(rounding(kernel, X)) for kernel in (Gaussian(1.0), Linear()))
-    assert (
-        first + second
-        < rounding(Gaussian(1.0) * Linear(), X)
-        < first + second + 2 * eps(dtype)
+def test_bounds_follow_sums_products_and_multiples_of_kernels():
+    X = house.data().X
+    half = house.eps() / 2
+    dim = X.shape[1]
+    cubic = Polynomial(3, 1.0, 2.0)
+    composed = {
+        "gaussian": house.KERNEL,
+        "linear": Linear(),
+        "cubic": cubic,
+        "product": house.KERNEL * Linear(),
+        "sum": house.KERNEL + Linear(),
+        "multiple": 3 * house.KERNEL,
+    }
+    bounds = jax.jit(lambda X: {name: rounding(k, X) for name, k in composed.items()})(
+        X
     )
-    assert (
-        max(first, second)
-        < rounding(Gaussian(1.0) + Linear(), X)
-        <= max(first, second) + 2 * eps(dtype)
-    )
-    assert first < rounding(3 * Gaussian(1.0), X) <= first + 2 * eps(dtype)
-    for kernel in (
-        Linear(),
-        Polynomial(3, 1.0, 2.0),
-        Gaussian(1.0) * Polynomial(2),
-        2 * Linear() + Matern32(1.0),
-    ):
-        with jax.enable_x64(True):
-            exact = np.asarray(gram(kernel, np.float64(X)))
-        scale = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
-        assert (
-            np.abs(np.float64(gram(kernel, X)) - exact).max()
-            <= float(rounding(kernel, X)) * scale.max()
-        )
-    for kernel in (Distance(), lambda x, y: jnp.sum(x * y)):
-        with pytest.raises(ValueError, match="is not known; pass a built-in"):
-            rounding(kernel, X)
+    bounds = {name: float(bound) for name, bound in bounds.items()}
+    first = bounds["gaussian"]
+    second = bounds["linear"]
+    last = 2 * house.eps()  # of the operation that joins them
+    assert second == pytest.approx(dim * half)
+    assert bounds["cubic"] == pytest.approx(3 * (dim + 4) * half, rel=1e-3)
+    assert first + second < bounds["product"] < first + second + last
+    assert max(first, second) < bounds["sum"] <= max(first, second) + last
+    assert first < bounds["multiple"] <= first + last
+    linear = np.float64(X) @ np.float64(X).T
+    for kernel, exact in ((Linear(), linear), (cubic, (linear / 4 + 1) ** 3)):
+        error = np.abs(gram(kernel, X) - exact).max()
+        assert error <= float(rounding(kernel, X)) * np.diag(exact).max()
 
 
-def test_a_common_offset_costs_no_digits(rng):
-    """On a grid that float32 holds with and without the offset the Gram matrix is the same; uncentred it would not be.
+def test_bounds_of_products_take_the_steepest_slope_of_the_profile():
+    """Of slope c the bound is c A + sqrt(c) B + 4 halves of eps: two kernels give A and B, which hold for a third."""
+    X = house.data(shape=(ROWS, 8, PRODUCT)).X
+    steepest = {}
+    for name in ("Gaussian", "Matern32", "Matern52"):
+        s = np.array([1e-6, 1.1e-6])  # profiles of squared distances are convex
+        values = VALUES[name](np.sqrt(s)[:, None])
+        steepest[name] = -np.diff(values)[0] / np.diff(s)[0]
 
-    The control is the product form without centring, in NumPy.
-    """
-    grid = np.round(rng.normal(size=(N, DIM)) * 512) / 512
-    near, far = np.float32(grid), np.float32(grid + 1024)
+    @jax.jit
+    def bounds_of(X):
+        # Points are so close in units of 20 that products serve in float32, too.
+        return [rounding(getattr(kernels, name)(20.0), X) for name in steepest]
+
+    terms = np.float64(bounds_of(X)) / (house.eps() / 2) - 4
+    slopes = np.array(list(steepest.values()))
+    design = np.stack([slopes, np.sqrt(slopes)], axis=1)
+    coefficients = np.linalg.solve(design[:2], terms[:2])
+    assert (coefficients > 0).all()
+    assert design[2] @ coefficients == pytest.approx(terms[2], rel=1e-2)
+
+
+def test_a_common_offset_costs_no_digits():
+    """On a grid that float32 holds with and without the offset; the control is a product without centring, in NumPy."""
+    grid = np.round(house.rng().normal(size=(ROWS, PRODUCT)) * 512) / 512
+    near = grid.astype(house.dtype())
+    far = near + near.dtype.type(1024)
     assert np.array_equal(np.float64(far) - 1024, grid)
-    for family in (Gaussian, Matern32, Matern52):
-        expected = np.float64(gram(family(0.5), near))
-        for K in (gram(family(0.5), far), gram(family(0.5), far, far + 0)):
-            np.testing.assert_allclose(K, expected, rtol=0, atol=100 * eps("float32"))
-    squares = (far**2).sum(1)
-    uncentred = squares[:, None] + squares[None] - 2 * far @ far.T
-    expected = ((grid[:, None] - grid[None]) ** 2).sum(-1)
-    assert np.abs(uncentred - expected).max() > 0.05
+    K = np.asarray(gram(house.KERNEL, near))
+    for shifted in (gram(house.KERNEL, far), gram(house.KERNEL, far, far + 0)):
+        assert (np.diag(shifted) == 1).all()
+        np.testing.assert_allclose(shifted, K, rtol=0, atol=100 * house.eps())
+    single = np.float32(far)
+    squares = (single**2).sum(axis=1)
+    uncentred = squares[:, None] + squares - 2 * single @ single.T
+    exact = ((grid[:, None] - grid) ** 2).sum(axis=2)
+    assert np.abs(uncentred - exact).max() > 0.05
 
 
-def test_copies_have_equal_rows_although_means_are_rounded(dtype):
-    """The mean of five ones is a sum times 0.2: fused into the subtraction, it would differ from lane to lane."""
-    for n in (5, 13):
-        X = jnp.full((n, 1), 1000.1, dtype)
-        assert (
-            jax.jit(lambda X: squared_distances(X, X, jnp.ones((), dtype)))(X) == 0
-        ).all()
-        assert (gram(Gaussian(1e-8), X, X + 0) == 1).all()
+@pytest.mark.parametrize("block_size", [None, 1, 5, 100])
+@pytest.mark.parametrize("family", house.FAMILIES)
+def test_products_are_the_dense_product_for_every_block_size(family, block_size):
+    """5 divides neither the rows nor the columns; the diagonal is exactly 1 in tiles, far from the origin, too."""
+    data = house.data(family)
+    V = data.values
+    tolerance = 50 * ROWS * house.eps()
+    product = gram_matmul(house.KERNEL, data.X, data.Y, V, block_size=block_size)
+    exact = literal_gram(data.X, data.Y) @ V
+    np.testing.assert_allclose(product, exact, rtol=0, atol=tolerance)
+    product = gram_matmul(house.KERNEL, data.X, None, V, block_size=block_size)
+    exact = literal_gram(data.X, data.X) @ V
+    np.testing.assert_allclose(product, exact, rtol=0, atol=tolerance)
+    columns = np.eye(ROWS, 2, dtype=V.dtype)
+    K = gram_matmul(house.KERNEL, data.X, data.X, columns, block_size=block_size)
+    assert K[0, 0] == K[1, 1] == 1
 
 
 def singular(x, y):
@@ -231,124 +245,114 @@ def singular(x, y):
     return 1 / jnp.sqrt(jnp.sum(x * x) * jnp.sum(y * y))
 
 
-@pytest.mark.parametrize(
-    "kernel", [Gaussian(0.8), Exponential(0.8) + Cauchy(0.9) * Linear(), singular]
-)
-def test_tiled_products_are_the_dense_product_for_every_block_size(kernel, dtype, rng):
-    X, Y, V = (
-        points(rng, dtype),
-        points(rng, dtype, n=M),
-        points(rng, dtype, n=M, dim=2),
+def test_products_take_vectors_and_fill_tiles_up_with_copies():
+    data = house.data()
+    v = data.values[:, 0]
+    tolerance = 50 * ROWS * house.eps()
+    product = gram_matmul(house.KERNEL, data.X, data.Y, v, block_size=5)
+    exact = literal_gram(data.X, data.Y) @ v
+    np.testing.assert_allclose(product, exact, rtol=0, atol=tolerance)
+    product = gram_matmul(singular, data.X, data.Y, v, block_size=5)
+    first = 1 / np.linalg.norm(np.float64(data.X), axis=1)
+    second = 1 / np.linalg.norm(np.float64(data.Y), axis=1)
+    tolerance *= first.max() * second.max()
+    exact = first * (second @ v)
+    np.testing.assert_allclose(product, exact, rtol=0, atol=tolerance)
+    # All landmarks are in one tile and the rows in three: what comes of blocks of rows is written in place.
+    size = len(data.landmarks)
+    product = gram_matmul(
+        house.KERNEL, data.X, data.landmarks, v[:size], block_size=size
     )
-    W = points(rng, dtype, dim=2)
-    dense = np.float64(gram(kernel, X, Y)) @ np.float64(V)
-    dense_self = np.float64(gram(kernel, X)) @ np.float64(W)
-    scale = np.abs(gram(kernel, X)).max()
-    tolerance = 50 * N * eps(dtype) * scale * (1 + (np.asarray(X) ** 2).sum(1).max())
-    for block_size in (None, 1, 4):
-        product = gram_matmul(kernel, X, Y, V, block_size=block_size)
-        assert product.shape == (N, 2) and product.dtype == dtype
-        np.testing.assert_allclose(product, dense, rtol=0, atol=tolerance)
-    for same, block_size in ((None, 5), (X, 100)):
-        product = gram_matmul(kernel, X, same, W, block_size=block_size)
-        np.testing.assert_allclose(product, dense_self, rtol=0, atol=tolerance)
-    vector = gram_matmul(kernel, X, Y, np.asarray(V)[:, 0], block_size=4)
-    assert vector.shape == (N,)
-    np.testing.assert_allclose(vector, dense[:, 0], rtol=0, atol=tolerance)
+    exact = literal_gram(data.X, data.landmarks) @ v[:size]
+    np.testing.assert_allclose(product, exact, rtol=0, atol=ROWS * house.eps())
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern52(1.0) * 2.0 + Linear()])
-def test_products_never_hold_the_gram_matrix(kernel):
-    n, tall, width, tile = 5000, 40_000, 2, _tile_side() ** 2
-    X, V = jnp.zeros((n, DIM)), jnp.zeros((n, width))
+@pytest.mark.parametrize("kernel", [house.KERNEL, Matern52(1.0) * 2.0 + Linear()])
+def test_products_never_hold_the_gram_matrix(kernel, monkeypatch):
+    """Programs are traced for thousands of rows, several tiles a side, and never run."""
+    monkeypatch.setenv("JAXKERN_TILE_SIDE", "1024")
+    tile = 1024**2
+    n = 5000
+    X = jnp.zeros((n, 3))
+    V = jnp.zeros((n, 2))
+    tall = jnp.zeros((40_000, 3))
     run = partial(gram_matmul, kernel)
-    assert (
-        largest_intermediate(lambda X: gram(kernel, X), X) == n * n
-    )  # the walk sees what there is to see
+    # The walk sees what there is to see.
+    assert largest_intermediate(partial(gram, kernel), X) == n * n
     assert largest_intermediate(run, X, None, V) <= tile
-    assert largest_intermediate(partial(run, block_size=64), X, None, V) <= max(
-        64 * 64, (n + 64) * DIM
-    )
-    assert largest_intermediate(run, jnp.zeros((tall, DIM)), X[:300], V[:300]) <= tile
+    assert largest_intermediate(run, tall, X[:300], V[:300]) <= tile
+    small = partial(run, block_size=64)
+    assert largest_intermediate(small, X, None, V) <= (n + 64) * 3
     gradient = jax.grad(lambda X: run(X, None, V, block_size=500).sum())
-    assert largest_intermediate(gradient, X) <= max(500 * 500, (n + 500) * DIM)
+    assert largest_intermediate(gradient, X) <= 500 * 500
 
 
 @pytest.mark.parametrize(
-    ("platform", "given", "side"),
+    ("number", "platform", "variable", "side"),
     [
-        ("cpu", "", 1024),
-        ("gpu", "", 4096),
-        ("tpu", "", 4096),
-        ("another", "", 1024),
-        ("gpu", "512", 512),
+        (0, "cpu", "", 1024),
+        (1, "gpu", "", 4096),
+        (2, "tpu", "", 4096),
+        (3, "another", "", 1024),
+        (4, "gpu", "512", 512),
     ],
 )
 def test_tiles_are_those_of_the_platform_or_of_the_user_and_never_larger(
-    platform, given, side, monkeypatch
+    number, platform, variable, side, monkeypatch
 ):
+    """Tiles are found in traced programs, of as many points as fill them nearly: rows of its own for each case."""
     monkeypatch.setattr(jax, "default_backend", lambda: platform)
-    monkeypatch.setenv("JAXKERN_TILE_SIDE", given)
+    monkeypatch.setenv("JAXKERN_TILE_SIDE", variable)
+    n = 98_304 - number
+
+    def tile(num_columns, **options):
+        product = partial(gram_matmul, house.KERNEL, **options)
+        X = jax.ShapeDtypeStruct((n, 1), house.dtype())
+        Y = jax.ShapeDtypeStruct((num_columns, 1), house.dtype())
+        v = jax.ShapeDtypeStruct((num_columns,), house.dtype())
+        return largest_intermediate(product, X, Y, v)
+
+    assert 0.9 * side**2 < tile(n) <= side**2
+    # A cache of a core holds a quarter of the entries, an accelerator waits for the start of so little work.
     share = 4 if platform in ("cpu", "another") else 1
-    assert _tile_side() == side
-    for n, m in (
-        (10**5, 10**5),
-        (10**5, 2 * side),
-        (10**5, 20),
-        (7, 10**5),
-        (side, side),
-    ):
-        rows, cols = _tile_sides(n, m, None)
-        assert (
-            rows * cols <= side * side
-            and cols <= 2 * side
-            and rows <= max(side, side * side // share // m)
-        )
-    assert 0.9 < _tile_sides(10**6, side // 8, None)[0] * share / (8 * side) <= 1
-    assert _tile_sides(10**5, 10**5, None)[0] > 0.9 * side and _tile_sides(
-        10**5, 10**5, 300
-    ) == (300, 300)
-    X = jax.ShapeDtypeStruct((10**5, 3), "float32")
-    assert _terms(X, X, None) == sum(
-        -(-(10**5) // k) for k in (-(-(10**5) // side), side)
-    )
+    assert 0.9 * side**2 / share < tile(side // 2) <= side**2 / share
+    assert tile(2 * side) <= side**2
+    assert tile(n, block_size=400) <= 400**2
     for wrong in ("0", "-1", "many"):
         monkeypatch.setenv("JAXKERN_TILE_SIDE", wrong)
-        with pytest.raises(
-            ValueError,
-            match=f"JAXKERN_TILE_SIDE must be a whole number of at least 1, got '{wrong}'",
-        ):
-            _tile_side()
+        message = (
+            f"JAXKERN_TILE_SIDE must be a whole number of at least 1, got '{wrong}'"
+        )
+        with pytest.raises(ValueError, match=message):
+            tile(7)
 
 
-@pytest.mark.parametrize("family", [Laplacian, Exponential, Cauchy])
+@pytest.mark.parametrize("family", [Laplacian, Exponential])
 def test_direct_differences_are_never_stored(family):
-    """Differences of a tile have dim times its size: compiled programs reduce them on the fly."""
-    n, dim, block = 256, 50, 64
-    X, V = jnp.zeros((n, dim), jnp.float32), jnp.zeros((n, 1), jnp.float32)
-    program = jax.jit(
-        lambda X, V: gram_matmul(family(1.0), X, None, V, block_size=block)
-    )
-    held = program.lower(X, V).compile().memory_analysis().temp_size_in_bytes
-    assert held <= 4 * (6 * block * block + 4 * X.size)
+    """Differences of a tile have 50 times its size: compiled programs reduce them on the fly."""
+    side = 64
+    X = jax.ShapeDtypeStruct((256, 50), "float32")
+    V = jax.ShapeDtypeStruct((256, 1), "float32")
+    product = partial(gram_matmul, family(1.0), block_size=side)
+    program = jax.jit(lambda X, V: product(X, None, V)).lower(X, V).compile()
+    held = program.memory_analysis().temp_size_in_bytes
+    assert held <= 4 * (6 * side**2 + 4 * X.size)
+
+
+def tall_product(X):
+    return gram_matmul(house.KERNEL, X, X[:1200], X[:1200], block_size=512)
 
 
 @pytest.mark.parametrize(
     ("function", "columns", "slices"),
-    [
-        (
-            lambda X: gram_matmul(Gaussian(1.0), X, X[:1200], X[:1200], block_size=512),
-            400,
-            0,
-        ),
-        (quantile_lengthscale, 512, 1),  # one slice, that of the rows, costs nothing
-    ],
+    # One slice of the quantile, the rows of a tile, costs nothing.
+    [(tall_product, 400, 0), (quantile_lengthscale, 512, 1)],
     ids=["product", "quantile"],
 )
 def test_columns_of_a_tile_are_not_cut_out_entry_by_entry(function, columns, slices):
     """A slice of the columns among the operations of a tile takes five times as long."""
-    program = jax.jit(function).lower(jnp.zeros((2048, 3), jnp.float32))
-    computations = program.compile().as_text().split("\n\n")
+    X = jax.ShapeDtypeStruct((2048, 3), "float32")
+    computations = jax.jit(function).lower(X).compile().as_text().split("\n\n")
     difference = f"f32[512,{columns}]{{1,0}} subtract("
     tiles = [text for text in computations if difference in text]
     assert tiles
@@ -356,217 +360,123 @@ def test_columns_of_a_tile_are_not_cut_out_entry_by_entry(function, columns, sli
         assert text.count(f"f32[1,{columns},3]{{2,1,0}} dynamic-slice(") == slices
 
 
-@pytest.mark.parametrize("dim", [DIM, 40])
-def test_products_have_the_derivatives_of_sums_over_pairs(dim, x64, rng):
-    """Of first and second order, by direct differences and by matrix products."""
-    X, V, weights = (
-        points(rng, "float64", dim=dim),
-        points(rng, "float64", dim=2),
-        points(rng, "float64", dim=2),
-    )
+@pytest.mark.float64
+@pytest.mark.parametrize("dim", [FEW, 40])
+def test_products_have_the_derivatives_of_sums_over_pairs(dim):
+    """Of first and second order, by direct differences and by matrix products of two blocks of columns."""
+    data = house.data(shape=(ROWS, 8, dim))
+    weights = house.rng().normal(size=data.values.shape)
 
-    def dense(kernel, X, V):
+    def dense(lengthscale, X, V):
         squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-        return jnp.sum(weights * (jnp.exp(-squares / (2 * kernel.lengthscale**2)) @ V))
+        return jnp.sum(weights * (jnp.exp(-squares / (2 * lengthscale**2)) @ V))
 
-    def tiled(kernel, X, V):
-        return jnp.sum(weights * gram_matmul(kernel, X, None, V, block_size=5))
+    def tiled(lengthscale, X, V):
+        product = gram_matmul(Gaussian(lengthscale), X, None, V, block_size=5)
+        return jnp.sum(weights * product)
 
-    def derivatives(f, *arguments):
-        slope = jax.grad(f, (0, 1, 2))
-        return jax.tree.leaves(
-            jax.jvp(slope, arguments, jax.tree.map(jnp.cos, arguments))
-        )
+    @jax.jit
+    def derivatives(*point):
+        direction = jax.tree.map(jnp.cos, point)
+        slopes = [jax.grad(function, (0, 1, 2)) for function in (dense, tiled)]
+        return [jax.jvp(slope, point, direction) for slope in slopes]
 
-    found = (
-        jax.jit(partial(derivatives, f))(Gaussian(jnp.asarray(dim**0.5)), X, V)
-        for f in (dense, tiled)
-    )
-    for a, b in zip(*found, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    exact, ours = derivatives(dim**0.5, data.X, data.values)
+    leaves = zip(jax.tree.leaves(ours), jax.tree.leaves(exact), strict=True)
+    for leaf, expected in leaves:
+        size = 1 + np.abs(expected).max()
+        tolerance = 10 * ROWS * house.eps() * size
+        np.testing.assert_allclose(leaf, expected, rtol=0, atol=tolerance)
 
 
-def test_centring_is_multiplication_by_the_projection(dtype, rng):
-    K = np.asarray(
-        rng.normal(size=(N, N)), dtype
-    )  # not symmetric: rows and columns are told apart
-    H = np.eye(N) - 1 / N
+def test_centring_is_multiplication_by_the_projection():
+    data = house.data()
+    K = (data.values @ data.Y[:, :2].T)[:8, :8] + data.X[:8, :1]
+    assert not np.allclose(K, K.T)  # rows and columns are told apart
+    H = np.eye(len(K)) - 1 / len(K)
+    tolerance = 10 * house.eps() * (3 + np.abs(K).max())
     centred = center(K)
-    assert centred.dtype == dtype
-    np.testing.assert_allclose(
-        centred, H @ np.float64(K) @ H, atol=10 * eps(dtype) * np.abs(K).max()
-    )
-    np.testing.assert_allclose(
-        center(centred), centred, atol=10 * eps(dtype) * np.abs(K).max()
-    )
-    np.testing.assert_allclose(
-        center(K + 3), centred, atol=10 * eps(dtype) * (3 + np.abs(K).max())
-    )
+    np.testing.assert_allclose(centred, H @ np.float64(K) @ H, atol=tolerance)
+    np.testing.assert_allclose(center(centred), centred, atol=tolerance)
+    np.testing.assert_allclose(center(K + 3), centred, atol=tolerance)
 
 
 def stationary(name):
-    return lambda x, y, s: VALUES[name]((x - y) / s)
+    return lambda x, y, scale: VALUES[name]((x - y) / scale)
 
 
-EXACT = {
-    **{family.__name__: (family, stationary(family.__name__)) for family in STATIONARY},
-    "linear": (lambda s: Linear(), lambda x, y, s: x @ y),
-    "polynomial": (
-        lambda s: Polynomial(3, 0.5, s),
-        lambda x, y, s: (x @ y / s**2 + Decimal("0.5")) ** 3,
-    ),
-    "sum": (
-        lambda s: 2.0 * Gaussian(s) + Matern32(s),
-        lambda x, y, s: (
-            2 * stationary("Gaussian")(x, y, s) + stationary("Matern32")(x, y, s)
-        ),
-    ),
-    "product": (
-        lambda s: Laplacian(s) * Cauchy(s),
-        lambda x, y, s: (
-            stationary("Laplacian")(x, y, s) * stationary("Cauchy")(x, y, s)
-        ),
-    ),
-}
+def inner(x, y, scale):
+    return (x * y).sum(axis=-1)
 
 
-def exact_distance(function, x, y, scale):
-    """The kernel distance with 60 digits, at the very numbers that were passed."""
+gaussian = stationary("Gaussian")
+matern = stationary("Matern32")
+laplacian = stationary("Laplacian")
+cauchy = stationary("Cauchy")
+FORMULAS = {name: (getattr(kernels, name), stationary(name)) for name in VALUES}
+FORMULAS["linear"] = (lambda s: Linear(), inner)
+FORMULAS["polynomial"] = (
+    lambda s: Polynomial(3, 0.5, s),
+    lambda x, y, s: (inner(x, y, s) / s**2 + Decimal("0.5")) ** 3,
+)
+FORMULAS["sum"] = (
+    lambda s: 2.0 * Gaussian(s) + Matern32(s),
+    lambda x, y, s: 2 * gaussian(x, y, s) + matern(x, y, s),
+)
+FORMULAS["product"] = (
+    lambda s: Laplacian(s) * Cauchy(s),
+    lambda x, y, s: laplacian(x, y, s) * cauchy(x, y, s),
+)
+
+
+@jax.jit
+def distances_of_all(scale, X, Y):
+    """Return the distances of all kernels, from one program."""
+    return {
+        name: kernel_distance(make(scale), X, Y) for name, (make, _) in FORMULAS.items()
+    }
+
+
+@pytest.mark.parametrize("ratio", [3.0, 1e-2, 1e-4, 1e-6])
+def test_kernel_distance_keeps_its_digits_at_tiny_distances(ratio):
+    """Relative to itself at such ratios of |x - y| and the lengthscale, near the origin and far from it.
+
+    Points are multiples of 2^-13, which float32 holds at the offset of 1,024, too. The formulas have 60 digits.
+    """
+    dtype = house.dtype()
+    rng = house.rng()
+    step = 2.0**-13
+    X = np.round(rng.normal(size=(ROWS, 3)) / step) * step
+    X[ROWS // 2 :] += 1024
+    moves = rng.integers(-40, 40, size=X.shape) * step
+    scale = np.float32(np.linalg.norm(moves[0]) / ratio)
+    distances = distances_of_all(
+        dtype.type(scale), X.astype(dtype), (X + moves).astype(dtype)
+    )
     with localcontext() as context:
         context.prec = 60
-        x, y, s = (
-            np.vectorize(Decimal, otypes=[object])(np.float64(v)) for v in (x, y, scale)
-        )
-        return float(
-            (function(x, x, s) + function(y, y, s) - 2 * function(x, y, s)).sqrt()
-        )
+        decimals = np.vectorize(Decimal, otypes=[object])
+        x = decimals(X)
+        y = decimals(X + moves)
+        s = Decimal(float(scale))
+        for name, (_, formula) in FORMULAS.items():
+            squares = formula(x, x, s) + formula(y, y, s) - 2 * formula(x, y, s)
+            exact = np.float64(np.sqrt(squares))
+            # Tens of operations, each with half an eps: 1e-5 in float32.
+            tolerance = 80 * house.eps()
+            np.testing.assert_allclose(distances[name], exact, tolerance, err_msg=name)
 
 
-@pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("offset", [0, 1024])
-def test_kernel_distance_keeps_its_digits_at_tiny_distances(name, offset, rng):
-    """Relative error below 1e-5 in float32 at |x - y| / lengthscale from 3 down to 1e-6, near and far from the origin.
+def test_subtracting_values_would_lose_all_digits():
+    """The control: a user's function has no series, and the documentation of `kernel_distance` says so."""
+    X = house.data().X
+    Y = X.copy()
+    Y[:, 0] += 10 * house.eps()
 
-    Points are multiples of 2^-13, which float32 holds at the offset, too; the lengthscale makes the ratio.
-    """
-    make, function = EXACT[name]
-    step = 2.0**-13
-    base = np.round(rng.normal(size=(4, DIM)) / step) * step + offset
-    moves = rng.integers(-40, 40, size=(4, DIM)) * step
-    X, Y = np.float32(base), np.float32(base + moves)
-    assert np.array_equal(np.float64(Y) - np.float64(X), moves)
-    distance = jax.jit(kernel_distance)
-    for ratio in (3.0, 1e-2, 1e-4, 1e-6):
-        scale = np.float32(np.linalg.norm(moves[0]) / ratio)
-        expected = [
-            exact_distance(function, x, y, scale) for x, y in zip(X, Y, strict=True)
-        ]
-        found = distance(make(jnp.float32(scale)), X, Y)
-        assert found.dtype == jnp.float32
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    def twin(x, y):
+        return jnp.exp(-jnp.sum((x - y) ** 2) / (2 * house.LENGTHSCALE**2))
 
-
-def test_subtracting_values_would_lose_all_digits(rng):
-    """The control: a user's function has no series, and says so in the documentation."""
-    X = jnp.zeros((1, DIM))
-    Y = X.at[0, 0].set(1e-5)
-    naive = kernel_distance(lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2) / 2), X, Y)
-    assert (
-        float(naive[0]) == 0
-        and float(kernel_distance(Gaussian(1.0), X, Y)[0]) > 0.99e-5
-    )
-
-
-def test_kernel_distance_is_the_quadratic_form_of_the_gram_matrix(x64, rng):
-    """Of products of kernels of every sort, and of their sums."""
-    X, Y = points(rng, "float64"), points(rng, "float64")
-    for kernel in (
-        Gaussian(0.9) * Linear() + 0.5 * Polynomial(2),
-        Exponential(0.9) * Cauchy(2.0) * Linear(),
-    ):
-        K = np.asarray(gram(kernel, np.concatenate([X, Y])))
-        squares = np.diag(K)[:N] + np.diag(K)[N:] - 2 * np.diag(K[:N, N:])
-        np.testing.assert_allclose(
-            kernel_distance(kernel, X, Y) ** 2, squares, rtol=1e-10, atol=1e-12
-        )
-
-
-def test_kernel_distance_of_coincident_points_is_zero_with_zero_gradient(dtype, rng):
-    X = points(rng, dtype)
-    for family in STATIONARY:
-        total = jax.jit(
-            jax.value_and_grad(lambda *args: kernel_distance(*args).sum(), (0, 1, 2))
-        )
-        value, gradient = total(family(jnp.asarray(0.8, dtype)), X, X)
-        assert float(value) == 0
-        assert all((np.asarray(leaf) == 0).all() for leaf in jax.tree.leaves(gradient))
-
-
-def test_kernels_without_a_distance_are_refused():
-    X = jnp.zeros((2, DIM))
-    for kernel in (
-        Distance(),
-        2 * Distance(),
-        Distance() + Gaussian(1.0),
-        Gaussian(1.0) * Distance(),
-    ):
-        with pytest.raises(
-            ValueError,
-            match="kernel must be positive semidefinite to have a kernel distance",
-        ):
-            kernel_distance(kernel, X, X)
-
-
-ONES = np.ones((5, 2), np.float32)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"X": ONES[0]},
-            r"X must have rank 2, \(points, dimensions\), got shape \(2,\)",
-        ),
-        ({"Y": ONES[0]}, "Y must have rank 2"),
-        ({"Y": ONES[:, :1]}, "Y must have 2 columns"),
-        ({"Y": ONES[:0]}, "Y must have at least 1 row"),
-        ({"Y": np.ones((5, 2), bool)}, "Y must have dtype"),
-    ],
-)
-def test_bad_points_are_refused_by_name_eagerly_and_under_jit(changes, message):
-    arguments = {"X": ONES, "Y": ONES + 1} | changes
-    for function in (gram, kernel_distance):
-        with pytest.raises(ValueError, match=message):
-            function(Gaussian(1.0), **arguments)
-        with pytest.raises(ValueError, match=message):
-            jax.jit(partial(function, Gaussian(1.0)))(**arguments)
-    with pytest.raises(ValueError, match=message):
-        gram_matmul(Gaussian(1.0), **arguments, V=ONES)
-
-
-def test_two_dtypes_are_refused_by_name(x64):
-    wide = ONES.astype(np.float64)
-    for function in (gram, kernel_distance):
-        with pytest.raises(
-            ValueError,
-            match="Y must have the dtype of X, float32, got float64; convert one of them",
-        ):
-            function(Gaussian(1.0), ONES, wide)
-    with pytest.raises(ValueError, match="V must have the dtype of X"):
-        gram_matmul(Gaussian(1.0), ONES, None, wide)
-
-
-def test_bad_factors_and_blocks_are_refused_by_name():
-    for V in (ONES[:4], ONES[None], np.float32(1)):
-        with pytest.raises(ValueError, match=r"V must have shape \(5,\) or \(5, r\)"):
-            gram_matmul(Gaussian(1.0), ONES, None, V)
-    for block_size in (0, -1, 1.5, True):
-        with pytest.raises(ValueError, match="block_size must be"):
-            gram_matmul(Gaussian(1.0), ONES, None, ONES, block_size=block_size)
-    with pytest.raises(
-        ValueError, match=r"Y must have the shape of X, \(5, 2\), got \(4, 2\)"
-    ):
-        kernel_distance(Gaussian(1.0), ONES, ONES[:4])
-    for K in (ONES, ONES[:0, :0], ONES[0], np.ones((2, 2), int)):
-        with pytest.raises(ValueError, match="K must"):
-            center(K)
+    assert not np.any(kernel_distance(twin, X, Y))
+    moved = np.linalg.norm(np.float64(Y) - X, axis=1) / house.LENGTHSCALE
+    distances = kernel_distance(house.KERNEL, X, Y)
+    np.testing.assert_allclose(distances, moved, rtol=20 * house.eps())
