@@ -1,4 +1,4 @@
-"""Kernels against literal formulas, SciPy and scikit-learn: values, constants, algebra, and derivatives where points meet."""
+"""Kernels against literal formulas, SciPy and scikit-learn: values, constants, algebra, and slopes where points meet."""
 
 import functools
 import math
