@@ -113,4 +113,5 @@ def test_sampled_quantiles_meet_their_level():
         for seed in range(3):
             key = house.key(seed)
             value = sampled_quantile_lengthscale(key, X, q, num_pairs=num_pairs)
+            value = float(value)
             assert low * (1 - 1e-5) <= value <= high * (1 + 1e-5)

@@ -1,4 +1,4 @@
-"""Kernels against literal formulas, SciPy and scikit-learn: values, constants, algebra, and slopes where points meet."""
+"""Kernels against literal formulas, SciPy and scikit-learn: values, constants, algebra, slopes where points meet."""
 
 import functools
 import math
@@ -395,31 +395,31 @@ def test_what_a_function_closes_over_has_derivatives():
 
 def test_gradients_at_coinciding_points_are_finite_and_zero_for_distances():
     """Square roots and magnitudes have rules of their own at zero; one program for all kernels."""
-    X = house.data("duplicates").X.copy()
-    X[3:5] = 0
-    dtype = house.dtype().type
-    scaled = [getattr(kernels, name)(dtype(SCALE)) for name in VALUES]
-    inner_products = [Linear(), Polynomial(3, dtype(0.5), dtype(SCALE))]
-    all_kernels = [*scaled, *inner_products, Distance(), dtype(2) * Distance()]
+    X = house.data("duplicates").X
+    scale = house.dtype().type(SCALE)
+    with_roots = ("Laplacian", "Exponential", "Matern32", "Matern52")
+    rough = [getattr(kernels, name)(scale) for name in with_roots]
+    rough.append(scale * Distance())
 
-    def total(all_kernels, X, Y):
-        return sum(gram(kernel, X, Y).sum() for kernel in all_kernels)
+    def total(rough, X):
+        return sum(gram(kernel, X).sum() for kernel in rough)
 
-    def distances(stationary_kernels, X, Y):
+    def distances(scale, X, Y):
+        stationary_kernels = [getattr(kernels, name)(scale) for name in VALUES]
         lengths = [kernel_distance(kernel, X, Y) for kernel in stationary_kernels]
         return sum(lengths).sum()
 
     @jax.jit
     def derivatives(X):
-        slopes = jax.grad(total, (0, 1, 2))(all_kernels, X, X)
-        return slopes, jax.value_and_grad(distances, (0, 1, 2))(scaled, X, X)
+        slopes = jax.grad(total, (0, 1))(rough, X)
+        return slopes, jax.value_and_grad(distances, (0, 1, 2))(scale, X, X)
 
     slopes, (length, flat) = derivatives(X)
     for leaf in jax.tree.leaves(slopes):
         assert np.isfinite(leaf).all()
     assert length == 0
-    for leaf in jax.tree.leaves(flat):
-        assert not np.asarray(leaf).any()
+    for leaf in flat:
+        assert not np.any(leaf)
 
 
 @pytest.mark.float64
