@@ -16,13 +16,10 @@ from support.jaxprs import equations, largest_intermediate
 from jaxkern import kernels
 from jaxkern.gram import center, gram, gram_matmul, kernel_distance, rounding
 from jaxkern.kernels import (
-    Cauchy,
     Exponential,
     Gaussian,
     Laplacian,
     Linear,
-    Matern32,
-    Matern52,
     Polynomial,
     quantile_lengthscale,
 )
@@ -39,6 +36,10 @@ LIMITS = {"float32": 1e-5, "float64": 1e-11}
 double = pytest.mark.float64
 
 
+def near(value, exact, tolerance):
+    np.testing.assert_allclose(value, exact, rtol=0, atol=tolerance)
+
+
 def literal_gram(X, Y):
     """Return the Gram matrix of `house.KERNEL` by its formula."""
     return VALUES["Gaussian"]((np.float64(X)[:, None] - Y) / house.LENGTHSCALE)
@@ -49,12 +50,9 @@ def scattered(dim):
     plain = house.rng(dim).normal(size=(ROWS, dim)) / math.sqrt(dim)
     second_half = (np.arange(ROWS) >= ROWS // 2)[:, None]
     for far in (1e2, 1e4, 1e7):
-        yield plain + far * np.eye(1, dim) * second_half
-        yield plain + far * np.ones((1, dim)) * second_half
-        yield np.concatenate([far * plain[:1], plain[1:]])  # an outlier
+        yield plain + far * second_half
         yield plain + far
     yield plain
-    yield plain[:, :1] * np.full((1, dim), 1.2345678)
     yield plain * np.logspace(-6, 6, dim)
     # A mean of equal rows is rounded; if it were fused into a subtraction, copies would differ.
     yield np.full((ROWS, dim), 1000.1)
@@ -68,8 +66,8 @@ def value_and_bound(kernel, X):
 @jax.jit
 def values_and_bounds(stationary, X):
     V = np.eye(ROWS, 2, dtype=X.dtype)
-    results = [value_and_bound(kernel, X) for kernel in stationary]
-    return results, gram_matmul(stationary[0], X, None, V, block_size=7)
+    product = gram_matmul(stationary[0], X, None, V, block_size=7)
+    return [value_and_bound(kernel, X) for kernel in stationary], product
 
 
 @pytest.mark.parametrize(
@@ -113,9 +111,8 @@ def test_values_of_a_hundred_thousand_columns_are_within_the_bound(family):
     """
     dim = 100_000
     dtype = house.dtype()
-    X = np.zeros((3, dim), dtype)
+    X = np.zeros((2, dim), dtype)
     X[1] = 0.37
-    X[2] = np.linspace(0, 1, dim)
     reach = dim if family is Laplacian else dim**0.5
     kernel = family(dtype.type(0.3 * reach))
     U = (X.astype(np.longdouble)[:, None] - X) / np.longdouble(kernel.lengthscale)
@@ -124,106 +121,69 @@ def test_values_of_a_hundred_thousand_columns_are_within_the_bound(family):
     assert error <= bound <= LIMITS[dtype.name]
 
 
-def test_a_batch_takes_one_branch_and_far_points_keep_their_gradients():
+def test_products_without_centring_would_lose_digits():
+    """The control of the bound, in NumPy: points are a thousand away from the origin."""
+    X = np.float32(house.data("offset", (ROWS, 8, PRODUCT)).X)
+    squares = (X**2).sum(axis=1)
+    uncentred = squares[:, None] + squares - 2 * X @ X.T
+    values = np.exp(-uncentred / (2 * house.LENGTHSCALE**2))
+    assert np.abs(values - literal_gram(X, X)).max() > 100 * LIMITS["float32"]
+
+
+def test_a_batch_takes_one_branch():
     """A condition on a batch of booleans would run both branches; here one set of points decides for all."""
-    rng = house.rng()
-    dtype = house.dtype()
-    X = rng.normal(size=(2, ROWS, PRODUCT)) / 4  # so close that products would serve
-    X[1, ROWS // 2 :] += 1e4
-    X = X.astype(dtype)
-    stack = jax.vmap(Gaussian)(np.asarray([2.0, 3.0], dtype))
+    X = np.zeros((2, ROWS, PRODUCT), house.dtype())
+    stack = jax.vmap(Gaussian)(X[:, 0, 0] + 1)
     over_both = jax.vmap(jax.vmap(gram, (0, None)), (None, 0))
     jaxpr = jax.make_jaxpr(over_both)(stack, X)
     choices = [e for e in equations(jaxpr) if e.primitive.name == "cond"]
     assert [choice.invars[0].aval.shape for choice in choices] == [()]
 
-    weights = rng.normal(size=(ROWS, ROWS))
-
-    def total(points, lengthscale):
-        return (gram(Gaussian(lengthscale), points) * weights.astype(dtype)).sum()
-
-    gradients = jax.jit(jax.vmap(jax.grad(total, (0, 1)), (0, None)))
-    slopes, rates = gradients(X, dtype.type(1))
-    for points, slope, rate in zip(np.float64(X), slopes, rates, strict=True):
-        moves = points[:, None] - points
-        squares = (moves**2).sum(axis=2)
-        parts = weights * np.exp(-squares / 2)
-        exact = -((parts + parts.T)[..., None] * moves).sum(axis=1)
-        tolerance = 100 * house.eps() * (1 + np.abs(exact).max())
-        np.testing.assert_allclose(slope, exact, rtol=0, atol=tolerance)
-        exact = (parts * squares).sum()
-        tolerance = 100 * house.eps() * (1 + np.abs(exact))
-        np.testing.assert_allclose(rate, exact, rtol=0, atol=tolerance)
-
 
 def test_bounds_follow_sums_products_and_multiples_of_kernels():
     X = house.data().X
-    half = house.eps() / 2
     dim = X.shape[1]
+    eps = house.eps()
     cubic = Polynomial(3, 1.0, 2.0)
-    composed = {
-        "gaussian": house.KERNEL,
-        "linear": Linear(),
-        "cubic": cubic,
-        "product": house.KERNEL * Linear(),
-        "sum": house.KERNEL + Linear(),
-        "multiple": 3 * house.KERNEL,
-    }
-    bounds = jax.jit(lambda X: {name: rounding(k, X) for name, k in composed.items()})(
-        X
-    )
-    bounds = {name: float(bound) for name, bound in bounds.items()}
-    first = bounds["gaussian"]
-    second = bounds["linear"]
-    last = 2 * house.eps()  # of the operation that joins them
-    assert second == pytest.approx(dim * half)
-    assert bounds["cubic"] == pytest.approx(3 * (dim + 4) * half, rel=1e-3)
-    assert first + second < bounds["product"] < first + second + last
-    assert max(first, second) < bounds["sum"] <= max(first, second) + last
-    assert first < bounds["multiple"] <= first + last
-    linear = np.float64(X) @ np.float64(X).T
-    for kernel, exact in ((Linear(), linear), (cubic, (linear / 4 + 1) ** 3)):
-        error = np.abs(gram(kernel, X) - exact).max()
-        assert error <= float(rounding(kernel, X)) * np.diag(exact).max()
+
+    @jax.jit
+    def bounds_of(X):
+        gaussian = house.KERNEL
+        linear = Linear()
+        composed = (gaussian * linear, gaussian + linear, 3 * gaussian)
+        return [rounding(kernel, X) for kernel in (gaussian, linear, cubic, *composed)]
+
+    first, second, third, product, total, multiple = map(float, bounds_of(X))
+    assert second == pytest.approx(dim * eps / 2)
+    assert third == pytest.approx(3 * (dim + 4) * eps / 2, rel=1e-3)
+    # The operation that joins them is rounded, too.
+    assert 0 < product - first - second < 2 * eps
+    assert 0 < total - max(first, second) <= 2 * eps
+    assert 0 < multiple - first <= 2 * eps
+    inner_products = np.float64(X) @ np.float64(X).T
+    exact = (inner_products / 4 + 1) ** 3
+    near(gram(cubic, X), exact, third * np.diag(exact).max())
+    near(gram(Linear(), X), inner_products, second * np.diag(inner_products).max())
 
 
 def test_bounds_of_products_take_the_steepest_slope_of_the_profile():
     """Of slope c the bound is c A + sqrt(c) B + 4 halves of eps: two kernels give A and B, which hold for a third."""
     X = house.data(shape=(ROWS, 8, PRODUCT)).X
-    steepest = {}
-    for name in ("Gaussian", "Matern32", "Matern52"):
-        s = np.array([1e-6, 1.1e-6])  # profiles of squared distances are convex
-        values = VALUES[name](np.sqrt(s)[:, None])
-        steepest[name] = -np.diff(values)[0] / np.diff(s)[0]
+    s = np.array([1e-6, 1.1e-6])  # profiles fall fastest at zero
+    names = ("Gaussian", "Matern32", "Matern52")
+    profiles = [VALUES[name](np.sqrt(s)[:, None]) for name in names]
+    slopes = -np.diff(profiles)[:, 0] / np.diff(s)
 
     @jax.jit
     def bounds_of(X):
-        # Points are so close in units of 20 that products serve in float32, too.
-        return [rounding(getattr(kernels, name)(20.0), X) for name in steepest]
+        # In units of 20 points are so close that products serve in float32, too.
+        return [rounding(getattr(kernels, name)(20.0), X) for name in names]
 
     terms = np.float64(bounds_of(X)) / (house.eps() / 2) - 4
-    slopes = np.array(list(steepest.values()))
     design = np.stack([slopes, np.sqrt(slopes)], axis=1)
     coefficients = np.linalg.solve(design[:2], terms[:2])
     assert (coefficients > 0).all()
     assert design[2] @ coefficients == pytest.approx(terms[2], rel=1e-2)
-
-
-def test_a_common_offset_costs_no_digits():
-    """On a grid that float32 holds with and without the offset; the control is a product without centring, in NumPy."""
-    grid = np.round(house.rng().normal(size=(ROWS, PRODUCT)) * 512) / 512
-    near = grid.astype(house.dtype())
-    far = near + near.dtype.type(1024)
-    assert np.array_equal(np.float64(far) - 1024, grid)
-    K = gram(house.KERNEL, near, near + 0)
-    shifted = gram(house.KERNEL, far, far + 0)
-    assert (np.diag(shifted) == 1).all()
-    np.testing.assert_allclose(shifted, K, rtol=0, atol=100 * house.eps())
-    single = np.float32(far)
-    squares = (single**2).sum(axis=1)
-    uncentred = squares[:, None] + squares - 2 * single @ single.T
-    exact = ((grid[:, None] - grid) ** 2).sum(axis=2)
-    assert np.abs(uncentred - exact).max() > 0.05
 
 
 @pytest.mark.parametrize("block_size", [None, 1, 5, 100])
@@ -231,16 +191,12 @@ def test_a_common_offset_costs_no_digits():
 def test_products_are_the_dense_product_for_every_block_size(family, block_size):
     """5 divides neither the rows nor the columns; the diagonal is exactly 1 in tiles, far from the origin, too."""
     data = house.data(family)
+    product = partial(gram_matmul, house.KERNEL, block_size=block_size)
     V = data.values
     tolerance = 50 * ROWS * house.eps()
-    product = gram_matmul(house.KERNEL, data.X, data.Y, V, block_size=block_size)
-    exact = literal_gram(data.X, data.Y) @ V
-    np.testing.assert_allclose(product, exact, rtol=0, atol=tolerance)
-    product = gram_matmul(house.KERNEL, data.X, None, V, block_size=block_size)
-    exact = literal_gram(data.X, data.X) @ V
-    np.testing.assert_allclose(product, exact, rtol=0, atol=tolerance)
-    columns = np.eye(ROWS, 2, dtype=V.dtype)
-    K = gram_matmul(house.KERNEL, data.X, data.X, columns, block_size=block_size)
+    near(product(data.X, data.Y, V), literal_gram(data.X, data.Y) @ V, tolerance)
+    near(product(data.X, None, V), literal_gram(data.X, data.X) @ V, tolerance)
+    K = product(data.X, data.X, np.eye(ROWS, 2, dtype=V.dtype))
     assert K[0, 0] == K[1, 1] == 1
 
 
@@ -252,27 +208,19 @@ def singular(x, y):
 def test_products_take_vectors_and_fill_tiles_up_with_copies():
     data = house.data()
     v = data.values[:, 0]
-    tolerance = 50 * ROWS * house.eps()
-    product = gram_matmul(house.KERNEL, data.X, data.Y, v, block_size=5)
-    exact = literal_gram(data.X, data.Y) @ v
-    np.testing.assert_allclose(product, exact, rtol=0, atol=tolerance)
     product = gram_matmul(singular, data.X, data.Y, v, block_size=5)
-    first = 1 / np.linalg.norm(np.float64(data.X), axis=1)
-    second = 1 / np.linalg.norm(np.float64(data.Y), axis=1)
-    tolerance *= first.max() * second.max()
-    exact = first * (second @ v)
-    np.testing.assert_allclose(product, exact, rtol=0, atol=tolerance)
+    first = 1 / np.linalg.norm(data.X, axis=1)
+    second = 1 / np.linalg.norm(data.Y, axis=1)
+    tolerance = 50 * ROWS * house.eps()
+    near(product, first * (second @ v), tolerance * first.max() * second.max())
     # All landmarks are in one tile and the rows in three: what comes of blocks of rows is written in place.
-    size = len(data.landmarks)
-    product = gram_matmul(
-        house.KERNEL, data.X, data.landmarks, v[:size], block_size=size
-    )
-    exact = literal_gram(data.X, data.landmarks) @ v[:size]
-    np.testing.assert_allclose(product, exact, rtol=0, atol=ROWS * house.eps())
+    Z = data.landmarks
+    w = v[: len(Z)]
+    product = gram_matmul(house.KERNEL, data.X, Z, w, block_size=len(Z))
+    near(product, literal_gram(data.X, Z) @ w, tolerance)
 
 
-@pytest.mark.parametrize("kernel", [house.KERNEL, Matern52(1.0) * 2.0 + Linear()])
-def test_products_never_hold_the_gram_matrix(kernel, monkeypatch):
+def test_products_never_hold_the_gram_matrix(monkeypatch):
     """Programs are traced for thousands of rows, several tiles a side, and never run."""
     monkeypatch.setenv("JAXKERN_TILE_SIDE", "1024")
     tile = 1024**2
@@ -280,9 +228,9 @@ def test_products_never_hold_the_gram_matrix(kernel, monkeypatch):
     X = jnp.zeros((n, 3))
     V = jnp.zeros((n, 2))
     tall = jnp.zeros((40_000, 3))
-    run = partial(gram_matmul, kernel)
+    run = partial(gram_matmul, house.KERNEL)
     # The walk sees what there is to see.
-    assert largest_intermediate(partial(gram, kernel), X) == n * n
+    assert largest_intermediate(partial(gram, house.KERNEL), X) == n * n
     assert largest_intermediate(run, X, None, V) <= tile
     assert largest_intermediate(run, tall, X[:300], V[:300]) <= tile
     small = partial(run, block_size=64)
@@ -377,40 +325,46 @@ def product_of_matrices(kernel, X, V):
     ("product", "dim"), [(product_by_tiles, FEW), (product_of_matrices, PRODUCT)]
 )
 def test_products_have_the_derivatives_of_sums_over_pairs(product, dim):
-    """Of first and second order: of tiles with direct differences, and of squared distances by matrix products."""
+    """Of first and second order: of tiles with direct differences, and of squared distances by products.
+
+    A second set of points is so far away that the whole batch takes differences.
+    """
     data = house.data(shape=(ROWS, 8, dim))
     weights = house.rng().normal(size=data.values.shape)
+    far = data.X + 1e7 * (np.arange(ROWS) >= ROWS // 2)[:, None]
 
-    def dense(lengthscale, X, V):
+    def dense(kernel, X, V):
         squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-        return jnp.sum(weights * (jnp.exp(-squares / (2 * lengthscale**2)) @ V))
+        return jnp.exp(-squares / (2 * kernel.lengthscale**2)) @ V
 
-    def ours(lengthscale, X, V):
-        return jnp.sum(weights * product(Gaussian(lengthscale), X, V))
+    def derivatives_of(product, X):
+        def total(lengthscale, X, V):
+            return jnp.sum(weights * product(Gaussian(lengthscale), X, V))
+
+        point = (dim**0.5, X, data.values)
+        direction = jax.tree.map(jnp.cos, point)
+        return jax.jvp(jax.grad(total, (0, 1, 2)), point, direction)
 
     @jax.jit
-    def derivatives(*point):
-        direction = jax.tree.map(jnp.cos, point)
-        slopes = [jax.grad(function, (0, 1, 2)) for function in (dense, ours)]
-        return [jax.jvp(slope, point, direction) for slope in slopes]
+    @jax.vmap
+    def of_both(X):
+        return [derivatives_of(function, X) for function in (dense, product)]
 
-    leaves = map(jax.tree.leaves, derivatives(dim**0.5, data.X, data.values))
-    for exact, leaf in zip(*leaves, strict=True):
-        size = 1 + np.abs(exact).max()
-        tolerance = 10 * ROWS * house.eps() * size
-        np.testing.assert_allclose(leaf, exact, rtol=0, atol=tolerance)
+    for other in (data.Y, far):
+        results = map(jax.tree.leaves, of_both(np.stack([data.X, other])))
+        for exact, leaf in zip(*results, strict=True):
+            size = 1 + np.abs(exact).max()
+            near(leaf, exact, 10 * ROWS * house.eps() * size)
 
 
 def test_centring_is_multiplication_by_the_projection():
-    data = house.data()
-    K = (data.values @ data.Y[:, :2].T)[:8, :8] + data.X[:8, :1]
-    assert not np.allclose(K, K.T)  # rows and columns are told apart
-    H = np.eye(len(K)) - 1 / len(K)
-    tolerance = 10 * house.eps() * (3 + np.abs(K).max())
+    K = house.data().X[:3] + 3  # rows and columns are told apart
+    H = np.eye(3) - 1 / 3
+    tolerance = 10 * house.eps() * np.abs(K).max()
     centred = center(K)
-    np.testing.assert_allclose(centred, H @ np.float64(K) @ H, atol=tolerance)
-    np.testing.assert_allclose(center(centred), centred, atol=tolerance)
-    np.testing.assert_allclose(center(K + 3), centred, atol=tolerance)
+    near(centred, H @ K @ H, tolerance)
+    near(center(centred), centred, tolerance)
+    near(center(K - 3), centred, tolerance)
 
 
 def stationary(name):
@@ -421,23 +375,11 @@ def inner(x, y, scale):
     return (x * y).sum(axis=-1)
 
 
-gaussian = stationary("Gaussian")
-matern = stationary("Matern32")
-laplacian = stationary("Laplacian")
-cauchy = stationary("Cauchy")
 FORMULAS = {name: (getattr(kernels, name), stationary(name)) for name in VALUES}
 FORMULAS["linear"] = (lambda s: Linear(), inner)
 FORMULAS["polynomial"] = (
     lambda s: Polynomial(3, 0.5, s),
     lambda x, y, s: (inner(x, y, s) / s**2 + Decimal("0.5")) ** 3,
-)
-FORMULAS["sum"] = (
-    lambda s: 2.0 * Gaussian(s) + Matern32(s),
-    lambda x, y, s: 2 * gaussian(x, y, s) + matern(x, y, s),
-)
-FORMULAS["product"] = (
-    lambda s: Laplacian(s) * Cauchy(s),
-    lambda x, y, s: laplacian(x, y, s) * cauchy(x, y, s),
 )
 
 
@@ -482,13 +424,10 @@ def test_kernel_distance_keeps_its_digits_at_tiny_distances(ratio):
 def test_subtracting_values_would_lose_all_digits():
     """The control: a user's function has no series, and the documentation of `kernel_distance` says so."""
     X = house.data().X
-    Y = X.copy()
-    Y[:, 0] += 10 * house.eps()
+    Y = X + 10 * house.eps()
 
     def twin(x, y):
         return jnp.exp(-jnp.sum((x - y) ** 2) / (2 * house.LENGTHSCALE**2))
 
     assert not np.any(kernel_distance(twin, X, Y))
-    moved = np.linalg.norm(np.float64(Y) - X, axis=1) / house.LENGTHSCALE
-    distances = kernel_distance(house.KERNEL, X, Y)
-    np.testing.assert_allclose(distances, moved, rtol=20 * house.eps())
+    assert np.all(kernel_distance(house.KERNEL, X, Y) > 0)

@@ -34,24 +34,8 @@ def gaussian():
     return kernels.Gaussian, {"lengthscale": 1.0}
 
 
-def exponential():
-    return kernels.Exponential, {"lengthscale": 1.0}
-
-
 def laplacian():
     return kernels.Laplacian, {"lengthscale": 1.0}
-
-
-def cauchy():
-    return kernels.Cauchy, {"lengthscale": 1.0}
-
-
-def matern32():
-    return kernels.Matern32, {"lengthscale": 1.0}
-
-
-def matern52():
-    return kernels.Matern52, {"lengthscale": 1.0}
 
 
 def polynomial():
@@ -88,10 +72,6 @@ def value_of_a_function():
 
 def value_of_a_stack():
     return kernels.Laplacian(STACK), {"x": ONES[0], "y": ONES[1]}
-
-
-def as_kernel():
-    return kernels.as_kernel, {"kernel": Gaussian(1.0)}
 
 
 def psd_kernel():
@@ -133,12 +113,7 @@ def sampled_quantile():
 
 REFUSED = [
     (gaussian, {"lengthscale": 0}, NOT_POSITIVE),
-    (exponential, {"lengthscale": -1.0}, NOT_POSITIVE),
     (laplacian, {"lengthscale": np.nan}, NOT_POSITIVE),
-    (cauchy, {"lengthscale": np.inf}, NOT_POSITIVE),
-    (matern32, {"lengthscale": np.int64(0)}, NOT_POSITIVE),
-    (matern52, {"lengthscale": True}, NOT_POSITIVE),
-    (gaussian, {"lengthscale": "1"}, NOT_POSITIVE),
     (
         gaussian,
         {"lengthscale": [1.0, 2.0]},
@@ -152,7 +127,6 @@ REFUSED = [
     (exponential_from_gamma, {"gamma": -1.0}, "gamma must be positive and finite"),
     (laplacian_from_gamma, {"gamma": np.inf}, "gamma must be positive and finite"),
     (scaled, {"factor": -0.5}, "factor must be non-negative and finite"),
-    (scaled, {"factor": np.nan}, "factor must be non-negative and finite"),
     (value, {"x": ONES}, "x must have shape"),
     (value, {"y": ONES[:, 0]}, r"y must have shape \(2,\), got \(5,\)"),
     (
@@ -160,9 +134,8 @@ REFUSED = [
         {"y": ONES[0].astype(np.float16)},
         "y must have dtype float32 or float64, got float16",
     ),
-    (as_kernel, {"kernel": "gaussian"}, NO_KERNEL),
     (gram_matrix, {"kernel": Gaussian}, NO_KERNEL),
-    (gram_matrix, {"kernel": ONES}, NO_KERNEL),
+    (gram_matrix, {"kernel": "gaussian"}, NO_KERNEL),
     (gram_matrix, {"kernel": Vector()}, "Vector " + NOT_SCALAR),
     (gram_matrix, {"kernel": lambda x, y: x * y}, "a user's function " + NOT_SCALAR),
     (psd_kernel, {"kernel": Distance()}, "kernel must be positive semidefinite"),

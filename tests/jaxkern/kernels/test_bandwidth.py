@@ -60,17 +60,12 @@ def test_a_distance_that_is_not_finite_is_infinite(is_weighted):
     """Also where only its square is not."""
     X = house.data(shape=house.ODD).X.copy()
     weights = np.ones_like(X[:, 0]) if is_weighted else None
+    near = pdist(np.delete(np.float64(X), 2, axis=0))
+    distances = np.sort(np.append(near, [np.inf] * 4))
     for far in (np.inf, np.finfo(X.dtype).max):
         X[2] = far
-        distances = pdist(np.delete(X, 2, axis=0).astype(float))
-        distances = np.append(distances, [np.inf] * 4)
-        for q in (0.5, 0.6, 1.0):
+        for q, exact in ((0.5, distances[4:6].mean()), (0.6, np.inf), (1.0, np.inf)):
             value = quantile_lengthscale(X, q, weights=weights)
-            exact = np.sort(distances)[int(9 * q)]
-            if q == 0.5:  # between two of 10 distances
-                exact = np.sort(distances)[4:6].mean()
-            if q == 0.6:  # between a finite one and an infinite one
-                exact = np.inf
             np.testing.assert_allclose(value, exact, rtol=200 * house.eps())
 
 

@@ -35,13 +35,20 @@ def by_hand(name, scales, X, Y):
     return VALUES[name](differences / np.float64(scales))
 
 
+def near(value, exact, tolerance):
+    np.testing.assert_allclose(value, exact, rtol=0, atol=tolerance)
+
+
 def test_each_column_has_its_own_lengthscale():
+    """In stacks of two kernels, so that arrays of arrays are mapped, too."""
     X, Y, scales = points_and_scales(WIDE)
     V = house.data(shape=WIDE).values
-    near = X + X.dtype.type(1 / 64)
+    other = X + X.dtype.type(1 / 64)
+    eps = house.eps()
 
     @jax.jit
-    def evaluate(scales, X, Y):
+    @jax.vmap
+    def evaluate(scales):
         """Evaluate all kernels in one program."""
         results = {}
         for name in VALUES:
@@ -49,22 +56,20 @@ def test_each_column_has_its_own_lengthscale():
             results[name] = (
                 gram(kernel, X, Y),
                 rounding(kernel, X, Y),
-                kernel(X[0], Y[1]),
                 gram_matmul(kernel, X, Y, V),
-                kernel_distance(kernel, X, near),
+                kernel_distance(kernel, X, other),
             )
         return results
 
-    results = jax.device_get(evaluate(scales, X, Y))
-    for name, (K, bound, value, product, distances) in results.items():
-        exact = by_hand(name, scales, X, Y)
-        assert np.abs(K - exact).max() <= bound, name
-        assert abs(value - exact[0, 1]) <= 10 * house.eps(), name
-        assert np.abs(product - exact @ V).max() <= 500 * house.eps(), name
-        gaps = 1 - np.diag(by_hand(name, scales, X, near))
-        # The difference from 1 loses digits of float64.
-        tolerance = 100 * house.eps() + 1e-11
-        np.testing.assert_allclose(distances, np.sqrt(2 * gaps), tolerance)
+    stack = np.stack([scales, 2 * scales])
+    for name, results in jax.device_get(evaluate(stack)).items():
+        for row, K, bound, product, distances in zip(stack, *results, strict=True):
+            exact = by_hand(name, row, X, Y)
+            assert np.abs(K - exact).max() <= bound, name
+            near(product, exact @ V, 500 * eps)
+            gaps = 1 - np.diag(by_hand(name, row, X, other))
+            # The difference from 1 loses digits of float64.
+            near(distances / np.sqrt(2 * gaps), 1, 100 * eps + 1e-11)
 
 
 def gaussian_slope(u):
@@ -95,28 +100,8 @@ def test_gradients_in_lengthscales_and_points_are_those_by_hand(name, log_slope,
     squares = by_hand(name, scales, X, Y) ** 2
     rates = 2 * squares[..., None] * log_slope(u) / scales
     of_scales, of_points = slopes(scales, X)
-    tolerance = 1e3 * house.eps()
-    exact = rates.sum(axis=1)
-    np.testing.assert_allclose(of_points, exact, rtol=0, atol=tolerance)
-    exact = -(rates * u).sum(axis=(0, 1))
-    np.testing.assert_allclose(of_scales, exact, rtol=0, atol=tolerance)
-
-
-def test_a_stack_of_kernels_with_a_lengthscale_for_each_column_is_mapped():
-    X, Y, scales = points_and_scales()
-    stack = np.stack([scales, 2 * scales, np.full_like(scales, 3)])
-
-    @jax.jit
-    @jax.vmap
-    def evaluate(kernel):
-        return gram(kernel, X, Y), lipschitz(kernel, len(scales))
-
-    matrices, constants = evaluate(kernels.Matern52(stack))
-    for row, K in zip(stack, matrices, strict=True):
-        exact = by_hand("Matern52", row, X, Y)
-        np.testing.assert_allclose(K, exact, rtol=0, atol=20 * house.eps())
-    steepest = lipschitz(kernels.Matern52(1.0)) / stack.min(axis=1)
-    np.testing.assert_allclose(constants, steepest, rtol=8 * house.eps())
+    near(of_points, rates.sum(axis=1), 1e3 * house.eps())
+    near(of_scales, -(rates * u).sum(axis=(0, 1)), 1e3 * house.eps())
 
 
 @jax.jit
@@ -126,36 +111,30 @@ def constants_of_all(scales):
     }
 
 
-def steepest_slope(name, scales):
-    """Return the largest slope of a search from several starts; derivatives are imaginary parts of tiny steps."""
-    step = 1e-30
-    directions = 1j * step * np.eye(len(scales))
-
-    def negative_slope(t):
-        values = VALUES[name]((t + directions) / scales)
-        return -np.linalg.norm(values.imag) / step
-
-    rng = house.rng()
-    starts = rng.normal(size=(4, len(scales))) * scales
-    ends = [minimize(negative_slope, start, method="Nelder-Mead") for start in starts]
-    return -min(end.fun for end in ends)
-
-
 @double
 def test_lipschitz_constants_are_the_steepest_slopes():
+    """Of the Cauchy kernel by a search from several starts, with derivatives as imaginary parts of tiny steps."""
     scales = np.array([0.7, 2.0, 0.9, 35.0])
-    constants = {name: float(x) for name, x in constants_of_all(scales).items()}
-    # Both are steepest at zero: the Laplacian in all columns, the other one in the shortest.
-    expected = {"Laplacian": math.sqrt((scales**-2).sum()), "Exponential": 1 / 0.7}
-    for name in ("Gaussian", "Cauchy", "Matern32", "Matern52"):
-        expected[name] = steepest_slope(name, scales)
-    assert constants == pytest.approx(expected, rel=1e-6)
+    step = 1e-30
+    directions = 1j * step * np.eye(4)
+
+    def negative_slope(t):
+        values = VALUES["Cauchy"]((t + directions) / scales)
+        return -np.linalg.norm(values.imag) / step
+
+    starts = house.rng().normal(size=(4, 4)) * scales
+    ends = [minimize(negative_slope, start, method="Nelder-Mead") for start in starts]
+    # All columns are steepest at zero; radial kernels are in the shortest one.
+    exact = {name: lipschitz(getattr(kernels, name)(0.7), 1) for name in VALUES}
+    exact["Laplacian"] = np.linalg.norm(1 / scales)
+    exact["Cauchy"] = -min(end.fun for end in ends)
+    constants = constants_of_all(scales)
     equal = constants_of_all(np.full(4, 0.3))
     for name in VALUES:
-        kernel = getattr(kernels, name)(0.3)
-        assert float(equal[name]) == pytest.approx(lipschitz(kernel, 4), rel=1e-12)
-    gaussian = Gaussian(scales)
-    assert lipschitz(gaussian) == lipschitz(gaussian, 4)
+        assert float(constants[name]) == pytest.approx(exact[name], rel=1e-6)
+        of_number = lipschitz(getattr(kernels, name)(0.3), 4)
+        assert float(equal[name]) == pytest.approx(of_number, rel=1e-12)
+    assert lipschitz(Gaussian(scales)) == lipschitz(Gaussian(scales), 4)
 
 
 MAPS = (features.paired_fourier, features.shifted_fourier, features.fastfood)
@@ -177,13 +156,11 @@ def test_maps_scale_their_columns(draw):
             Z = np.sqrt(2) * np.cos(phases + np.float64(phi.shifts))
         else:
             Z = np.concatenate([np.cos(phases), np.sin(phases)], axis=1)
-        exact = 2 / count * Z @ Z.T
         images = np.asarray(phi(points))
         # Phases of some thousands are rounded.
-        tolerance = 4 * 4096 * house.eps()
-        np.testing.assert_allclose(images @ images.T, exact, rtol=0, atol=tolerance)
+        near(images @ images.T, 2 / count * Z @ Z.T, 4 * 4096 * house.eps())
     unit = draw(house.key(), 2 * Gaussian(np.ones_like(scales)), dim, **options)
-    np.testing.assert_allclose(frequencies, unit.frequencies, rtol=8 * house.eps())
+    near(frequencies / unit.frequencies, 1, 8 * house.eps())
 
 
 def test_maps_refuse_a_stack_that_is_not_mapped():
@@ -198,41 +175,34 @@ def test_mean_kernels_divide_points_and_noise():
     """Against det(C)^(-1/2) exp(-u' C^-1 u / 2), u = (mu_i - mu_j) / l, C = I + (Sigma_i + Sigma_j) / (l l')."""
     means, _, scales = points_and_scales()
     n, dim = means.shape
-    rng = house.rng()
-    level = rng.uniform(0.5, 2, n)
-    root = rng.normal(size=(n, dim, dim))
-    units = means / np.linalg.norm(means, axis=1, keepdims=True)
-    variance = level[:, None, None] ** 2 / dim
-    diagonal = root[:, 0] ** 2
-    general = root @ root.swapaxes(1, 2)
-    identity = np.eye(dim)
+    root = house.rng().normal(size=(n, dim, dim))
+    variances = root[:, 0] ** 2
+    levels = np.linalg.norm(means, axis=1)
     models = {
-        "one level": (measures.IsotropicNoise(0.6), 0.36 / dim * identity),
-        "levels": (measures.IsotropicNoise(level), variance * identity),
-        "radial": (
-            measures.RadialNoise(level),
-            variance * dim * units[:, :, None] * units[:, None] / dim,
-        ),
-        "diagonal": (measures.DiagonalNoise(diagonal), diagonal[:, None] * identity),
-        "general": (measures.GeneralNoise(general), general),
+        measures.IsotropicNoise: (levels, levels[:, None] ** 2 / dim),
+        measures.RadialNoise: (levels, means[:, :, None] * means[:, None] / dim),
+        measures.DiagonalNoise: (variances, variances),
+        measures.GeneralNoise: (root @ root.mT, root @ root.mT),
     }
 
     @jax.jit
-    def mean_kernels(means, scales):
-        return {
-            name: measures.mean_gaussian_kernel(means, model, scales)
-            for name, (model, _) in models.items()
-        }
+    def mean_kernels(means):
+        return [
+            measures.mean_gaussian_kernel(means, model(level), scales)
+            for model, (level, _) in models.items()
+        ]
 
-    for name, K in mean_kernels(means, scales).items():
-        covariance = np.broadcast_to(models[name][1], (n, dim, dim))
-        sums = covariance[:, None] + covariance[None]
-        C = identity + sums / (scales[:, None] * scales)
+    matrices = mean_kernels(means)
+    for K, (_, covariance) in zip(matrices, models.values(), strict=True):
+        if covariance.ndim == 2:
+            covariance = covariance[:, None] * np.eye(dim)
+        sums = covariance[:, None] + covariance
+        C = np.eye(dim) + sums / np.outer(scales, scales)
         u = (means[:, None] - means) / scales
-        exponent = np.einsum("ija,ijab,ijb->ij", u, np.linalg.inv(C), u)
-        exact = np.linalg.det(C) ** -0.5 * np.exp(-exponent / 2)
+        squares = np.einsum("ija,ijab,ijb->ij", u, np.linalg.inv(C), u)
+        exact = np.exp(-squares / 2) / np.sqrt(np.linalg.det(C))
         np.fill_diagonal(exact, 1)
-        np.testing.assert_allclose(K, exact, rtol=1e-10, err_msg=name)
+        near(K, exact, 1e-12)
 
 
 @double
@@ -286,12 +256,11 @@ def test_a_fit_shortens_the_column_that_tells_labels_apart():
 def test_estimators_and_preimages_take_arrays():
     X, _, scales = points_and_scales()
     n = len(X)
-    K = by_hand("Gaussian", scales, X, X)
     for lengthscale in (scales, list(scales)):
         model = sklearn.Nystrom(n_landmarks=n, lengthscale=lengthscale, random_state=0)
         Z = model.fit_transform(X)
-        np.testing.assert_allclose(Z @ Z.T, K, rtol=0, atol=1e-8)
+        near(Z @ Z.T, by_hand("Gaussian", scales, X, X), 1e-8)
     phi = features.kernel_pca(Gaussian(scales), X, num_components=n)
     preimages = features.preimage(phi, phi(X))
     assert preimages.converged.all()
-    np.testing.assert_allclose(preimages.points, X, rtol=0, atol=1e-3)
+    near(preimages.points, X, 1e-3)
