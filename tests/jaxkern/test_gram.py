@@ -87,10 +87,12 @@ def test_values_are_within_their_bound_of_exact_for_any_points(dim, names):
         X = points.astype(dtype)
         X[1] = X[0]
         X[-1] = X[-2]
+        # Products know such a squared distance with either sign.
         X[2] = X[0] * (1 + 2 * house.eps())
         lengthscale = dtype.type(scale)
         stationary = [getattr(kernels, name)(lengthscale) for name in names]
         results, product = jax.device_get(values_and_bounds(stationary, X))
+        # Differences of float64 would be rounded where float64 is judged.
         U = X.astype(np.longdouble)[:, None] - X
         copies = ~U.any(axis=2)
         for name, (K, bound) in zip(names, results, strict=True):
@@ -98,7 +100,9 @@ def test_values_are_within_their_bound_of_exact_for_any_points(dim, names):
             assert np.abs(K - exact).max() <= bound <= limit
             assert (K[copies] == 1).all()
             assert 0 <= np.min(K) <= np.max(K) <= 1
-        assert np.abs(product - results[0][0][:, :2]).max() <= 2 * limit
+        # The centre of a tile is another one, so that values differ within their bounds.
+        K = results[0][0]
+        assert np.abs(product - K[:, :2]).max() <= 2 * limit
 
 
 @pytest.mark.parametrize(
@@ -112,10 +116,12 @@ def test_values_of_a_hundred_thousand_columns_are_within_the_bound(family):
     dim = 100_000
     dtype = house.dtype()
     X = np.zeros((2, dim), dtype)
-    X[1] = 0.37
+    X[1] = 0.37  # no binary fraction: each square is rounded
     reach = dim if family is Laplacian else dim**0.5
+    # About the distance of the points, where the kernel is steep.
     kernel = family(dtype.type(0.3 * reach))
-    U = (X.astype(np.longdouble)[:, None] - X) / np.longdouble(kernel.lengthscale)
+    moves = X.astype(np.longdouble)[:, None] - X
+    U = moves / np.longdouble(kernel.lengthscale)
     K, bound = jax.device_get(value_and_bound(kernel, X))
     error = np.abs(K - VALUES[family.__name__](U)).max()
     assert error <= bound <= LIMITS[dtype.name]
@@ -136,6 +142,7 @@ def test_a_batch_takes_one_branch():
     stack = jax.vmap(Gaussian)(X[:, 0, 0] + 1)
     over_both = jax.vmap(jax.vmap(gram, (0, None)), (None, 0))
     jaxpr = jax.make_jaxpr(over_both)(stack, X)
+    # A scalar of no batch is what remains a condition when it is compiled.
     choices = [e for e in equations(jaxpr) if e.primitive.name == "cond"]
     assert [choice.invars[0].aval.shape for choice in choices] == [()]
 
@@ -179,6 +186,7 @@ def test_bounds_of_products_take_the_steepest_slope_of_the_profile():
         # In units of 20 points are so close that products serve in float32, too.
         return [rounding(getattr(kernels, name)(20.0), X) for name in names]
 
+    # Four roundings of the profile itself are in every bound.
     terms = np.float64(bounds_of(X)) / (house.eps() / 2) - 4
     design = np.stack([slopes, np.sqrt(slopes)], axis=1)
     coefficients = np.linalg.solve(design[:2], terms[:2])
@@ -209,6 +217,7 @@ def test_products_take_vectors_and_fill_tiles_up_with_copies():
     data = house.data()
     v = data.values[:, 0]
     product = gram_matmul(singular, data.X, data.Y, v, block_size=5)
+    # The kernel is a product of two factors.
     first = 1 / np.linalg.norm(data.X, axis=1)
     second = 1 / np.linalg.norm(data.Y, axis=1)
     tolerance = 50 * ROWS * house.eps()
@@ -227,14 +236,14 @@ def test_products_never_hold_the_gram_matrix(monkeypatch):
     n = 5000
     X = jnp.zeros((n, 3))
     V = jnp.zeros((n, 2))
-    tall = jnp.zeros((40_000, 3))
     run = partial(gram_matmul, house.KERNEL)
     # The walk sees what there is to see.
     assert largest_intermediate(partial(gram, house.KERNEL), X) == n * n
     assert largest_intermediate(run, X, None, V) <= tile
-    assert largest_intermediate(run, tall, X[:300], V[:300]) <= tile
+    # Tiles are smaller than the points then, which are filled up.
     small = partial(run, block_size=64)
     assert largest_intermediate(small, X, None, V) <= (n + 64) * 3
+    # Without checkpoints a gradient would keep every tile.
     gradient = jax.grad(lambda X: run(X, None, V, block_size=500).sum())
     assert largest_intermediate(gradient, X) <= 500 * 500
 
@@ -288,6 +297,7 @@ def test_direct_differences_are_never_stored(family):
     product = partial(gram_matmul, family(1.0), block_size=side)
     program = jax.jit(lambda X, V: product(X, None, V)).lower(X, V).compile()
     held = program.memory_analysis().temp_size_in_bytes
+    # A few tiles and copies of the points, of 4 bytes a number.
     assert held <= 4 * (6 * side**2 + 4 * X.size)
 
 
@@ -304,7 +314,8 @@ def tall_product(X):
 def test_columns_of_a_tile_are_not_cut_out_entry_by_entry(function, columns, slices):
     """A slice of the columns among the operations of a tile takes five times as long."""
     X = jax.ShapeDtypeStruct((2048, 3), "float32")
-    computations = jax.jit(function).lower(X).compile().as_text().split("\n\n")
+    program = jax.jit(function).lower(X).compile()
+    computations = program.as_text().split("\n\n")
     difference = f"f32[512,{columns}]{{1,0}} subtract("
     tiles = [text for text in computations if difference in text]
     assert tiles
@@ -331,6 +342,7 @@ def test_products_have_the_derivatives_of_sums_over_pairs(product, dim):
     """
     data = house.data(shape=(ROWS, 8, dim))
     weights = house.rng().normal(size=data.values.shape)
+    # Products would lose all digits of the squared distances of a cluster.
     far = data.X + 1e7 * (np.arange(ROWS) >= ROWS // 2)[:, None]
 
     def dense(kernel, X, V):
@@ -358,7 +370,7 @@ def test_products_have_the_derivatives_of_sums_over_pairs(product, dim):
 
 
 def test_centring_is_multiplication_by_the_projection():
-    K = house.data().X[:3] + 3  # rows and columns are told apart
+    K = house.data().X[:3] + 3  # no symmetric matrix: rows and columns are told apart
     H = np.eye(3) - 1 / 3
     tolerance = 10 * house.eps() * np.abs(K).max()
     centred = center(K)
@@ -404,17 +416,18 @@ def test_kernel_distance_keeps_its_digits_at_tiny_distances(ratio):
     X[ROWS // 2 :] += 1024
     moves = rng.integers(-40, 40, size=X.shape) * step
     scale = np.float32(np.linalg.norm(moves[0]) / ratio)
-    distances = distances_of_all(
-        dtype.type(scale), X.astype(dtype), (X + moves).astype(dtype)
-    )
+    Y = X + moves
+    distances = distances_of_all(dtype.type(scale), X.astype(dtype), Y.astype(dtype))
     with localcontext() as context:
         context.prec = 60
         decimals = np.vectorize(Decimal, otypes=[object])
         x = decimals(X)
-        y = decimals(X + moves)
+        y = decimals(Y)
         s = Decimal(float(scale))
         for name, (_, formula) in FORMULAS.items():
-            squares = formula(x, x, s) + formula(y, y, s) - 2 * formula(x, y, s)
+            # 12 digits of 60 cancel at the smallest ratio.
+            diagonal = formula(x, x, s) + formula(y, y, s)
+            squares = diagonal - 2 * formula(x, y, s)
             exact = np.float64(np.sqrt(squares))
             # Tens of operations, each with half an eps: 1e-5 in float32.
             tolerance = 80 * house.eps()
@@ -424,7 +437,7 @@ def test_kernel_distance_keeps_its_digits_at_tiny_distances(ratio):
 def test_subtracting_values_would_lose_all_digits():
     """The control: a user's function has no series, and the documentation of `kernel_distance` says so."""
     X = house.data().X
-    Y = X + 10 * house.eps()
+    Y = X + 10 * house.eps()  # squares of eps are lost next to 1
 
     def twin(x, y):
         return jnp.exp(-jnp.sum((x - y) ** 2) / (2 * house.LENGTHSCALE**2))

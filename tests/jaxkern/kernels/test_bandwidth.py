@@ -60,6 +60,7 @@ def test_a_distance_that_is_not_finite_is_infinite(is_weighted):
     """Also where only its square is not."""
     X = house.data(shape=house.ODD).X.copy()
     weights = np.ones_like(X[:, 0]) if is_weighted else None
+    # Four of ten pairs have the row that is far away.
     near = pdist(np.delete(np.float64(X), 2, axis=0))
     distances = np.sort(np.append(near, [np.inf] * 4))
     for far in (np.inf, np.finfo(X.dtype).max):
@@ -77,6 +78,7 @@ def test_ranks_stay_within_the_pairs_however_many_there_are(total):
     single = jnp.float32
     for q in (*LEVELS, 0.3):
         exact = q * (total - 1)
+        # A number of Python is located in float64, a traced one in float32.
         traced = 2 * np.finfo(np.float32).eps * exact + 1e-5
         for level, tolerance in ((q, 1e-6), (single(q), traced)):
             rank, weight = _position(level, total, single)
@@ -102,6 +104,7 @@ def test_sampled_quantiles_meet_their_level():
     X = house.data().X
     distances = pdist(np.float64(X))
     for q in (0.1, 0.5, 0.95):
+        # The empirical distribution is off by the slack at most.
         levels = np.clip([q - slack, q + slack], 0, 1)
         low, high = np.quantile(distances, levels)
         assert high / low < 1.5

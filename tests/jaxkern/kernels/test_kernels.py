@@ -165,8 +165,10 @@ def test_values_and_distances_are_the_literal_formula(name):
     near(within, exact_within, tolerance)
     near(across, exact, tolerance)
     near(value, exact[0, 0], tolerance)
+    # Distances are of size 1 here; tiny ones are judged in the tests of `jaxkern.gram`.
     if kernel.psd:
         near(distances**2, diagonal - 2 * np.diag(exact), tolerance)
+    # No rounding of a diagonal: distances of a point to itself are exactly zero.
     if name in VALUES or name == "Distance":
         assert (np.diag(within) == kappa(kernel)).all()
 
@@ -213,6 +215,7 @@ def test_kappa_follows_sums_products_and_multiples():
 
 
 def test_a_kernel_of_ones_own_may_state_its_constants():
+    # The slope of 1 / (1 + t^2) is below 0.65.
     class Bounded(Rational):
         kappa = 1.0
 
@@ -230,12 +233,13 @@ def test_lipschitz_constant_is_attained_and_never_exceeded(name, dim):
     """Along the diagonal of R^d every kernel of the package is steepest; elsewhere the slope is at most that."""
     kernel, formula = LITERAL[name]
     constant = lipschitz(kernel, dim)
-    t = np.linspace(0, 3, 5001)
+    t = np.linspace(0, 3, 5001)  # slopes are attained before two lengthscales
     diagonal = t[:, None] * np.ones(dim) / math.sqrt(dim)
     slope = np.abs(np.diff(formula(diagonal, 0 * diagonal))).max() / t[1]
     assert 0.999 * constant <= slope <= constant * (1 + 1e-9)
     rng = house.rng()
     x = rng.normal(size=(400, dim))
+    # Short steps measure slopes, long ones cross the origin.
     step = rng.normal(size=(400, dim)) * rng.choice([1e-3, 0.1, 1], (400, 1))
     change = np.abs(formula(x + step, 0) - formula(x, 0))
     assert (change <= constant * np.linalg.norm(step, axis=1) * (1 + 1e-9)).all()
@@ -276,7 +280,8 @@ def test_every_callable_of_two_points_is_a_kernel():
         "partial": functools.partial(function, rates),
         "jitted": jax.jit(lambda x, y: function(rates, x, y)),
         "bound method": Diagonal(rates).__call__,
-        "subclass": house.KERNEL * 0 + Diagonal(rates),
+        # A kernel of the package takes a function as a term.
+        "sum": house.KERNEL * 0 + Diagonal(rates),
     }
 
     @jax.jit
@@ -298,17 +303,16 @@ def test_a_users_function_works_wherever_a_kernel_does():
         function = rkhs.Function(rational, X, values)
         sigma = rkhs.Covariance(rational, X)
         phi = features.kernel_jl(house.key(), rational, X, num_features=2)
-        product = gram_matmul(rational, X, Y, values)
-        return function(Y), sigma.inner(function, function, power=1), phi(Y), product
+        return function(Y), sigma.inner(function, function, power=1), phi(Y)
 
-    images, inner_product, projections, product = evaluate(data.X, data.Y)
+    images, inner_product, projections = evaluate(data.X, data.Y)
     across = pairwise(rational_formula, data.X, data.Y)
     within = pairwise(rational_formula, data.X, data.X)
     # Sums of n values of size 1, each with some roundings.
     tolerance = 20 * len(values) * house.eps()
     near(images, across.T @ values, tolerance)
-    near(product, across @ values, tolerance)
     near(inner_product / np.mean((within @ values) ** 2), 1, tolerance)
+    # Which map is drawn is tested elsewhere; here, that it takes a function.
     assert np.isfinite(projections).all()
 
 
@@ -351,6 +355,7 @@ def test_what_a_function_closes_over_has_derivatives():
 def test_gradients_at_coinciding_points_are_finite_and_zero_for_distances():
     """Square roots and magnitudes have rules of their own at zero; one program for all kernels."""
     X = house.data("duplicates").X
+    # An array of the dtype of the points has a derivative; a number of Python has none.
     scale = house.dtype().type(SCALE)
     with_roots = ("Laplacian", "Exponential", "Matern32", "Matern52")
     rough = [getattr(kernels, name)(scale) for name in with_roots]
@@ -397,6 +402,7 @@ def test_laplacian_has_no_slope_in_a_coordinate_that_points_share():
     for reverse, forward, hessian in derivatives(x):
         near([reverse, forward], [slope] * 2, 1e-15)
         near(hessian, np.diag(slope), 1e-15)
+    # All coordinates are shared where the points meet.
     for reverse, forward, _ in derivatives(y):
         assert not np.any([reverse, forward])
 

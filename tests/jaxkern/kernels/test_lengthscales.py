@@ -43,6 +43,7 @@ def test_each_column_has_its_own_lengthscale():
     """In stacks of two kernels, so that arrays of arrays are mapped, too."""
     X, Y, scales = points_and_scales(WIDE)
     V = house.data(shape=WIDE).values
+    # So close that distances lose digits if values are subtracted.
     other = X + X.dtype.type(1 / 64)
     eps = house.eps()
 
@@ -66,6 +67,7 @@ def test_each_column_has_its_own_lengthscale():
         for row, K, bound, product, distances in zip(stack, *results, strict=True):
             exact = by_hand(name, row, X, Y)
             assert np.abs(K - exact).max() <= bound, name
+            # 24 products of size 1, and values within their bounds.
             near(product, exact @ V, 500 * eps)
             gaps = 1 - np.diag(by_hand(name, row, X, other))
             # The difference from 1 loses digits of float64.
@@ -129,6 +131,7 @@ def test_lipschitz_constants_are_the_steepest_slopes():
     exact["Laplacian"] = np.linalg.norm(1 / scales)
     exact["Cauchy"] = -min(end.fun for end in ends)
     constants = constants_of_all(scales)
+    # Equal lengthscales are one number, whose constant is tested with the kernels.
     equal = constants_of_all(np.full(4, 0.3))
     for name in VALUES:
         assert float(constants[name]) == pytest.approx(exact[name], rel=1e-6)
@@ -150,6 +153,7 @@ def test_maps_scale_their_columns(draw):
     phi = draw(house.key(), 2 * Gaussian(scales), dim, **options)
     frequencies = np.float64(phi.frequencies)
     for offset in (0, 4096):  # from thousands on phases are mapped by digits
+        # On a grid of 1/64 points are the same numbers at the offset.
         points = np.round(X * 64) / 64 + X.dtype.type(offset)
         phases = (np.float64(points) / np.float64(scales)) @ frequencies.T
         if draw is features.shifted_fourier:
@@ -201,6 +205,7 @@ def test_mean_kernels_divide_points_and_noise():
         u = (means[:, None] - means) / scales
         squares = np.einsum("ija,ijab,ijb->ij", u, np.linalg.inv(C), u)
         exact = np.exp(-squares / 2) / np.sqrt(np.linalg.det(C))
+        # A point and itself share their noise.
         np.fill_diagonal(exact, 1)
         near(K, exact, 1e-12)
 
@@ -208,7 +213,7 @@ def test_mean_kernels_divide_points_and_noise():
 @double
 def test_spectra_are_products_of_lines():
     *_, scales = points_and_scales()
-    std = np.array([1.0, 3.0, 0.2])
+    std = np.array([1.0, 3.0, 0.2])  # in another order than the scales
 
     @jax.jit
     def traces(scales):
@@ -242,6 +247,7 @@ def aligned(labels, kernel, X):
 @double
 def test_a_fit_shortens_the_column_that_tells_labels_apart():
     X, _, scales = points_and_scales()
+    # The first column alone tells labels apart, and has the shortest scale to start with.
     labels = (X[:, 0] > 5).astype(int)
     fit = learn.fit_lengthscale(
         Gaussian(scales), X, partial(aligned, labels), num_steps=20
@@ -259,6 +265,7 @@ def test_estimators_and_preimages_take_arrays():
     for lengthscale in (scales, list(scales)):
         model = sklearn.Nystrom(n_landmarks=n, lengthscale=lengthscale, random_state=0)
         Z = model.fit_transform(X)
+        # All points are landmarks: features are exact.
         near(Z @ Z.T, by_hand("Gaussian", scales, X, X), 1e-8)
     phi = features.kernel_pca(Gaussian(scales), X, num_components=n)
     preimages = features.preimage(phi, phi(X))

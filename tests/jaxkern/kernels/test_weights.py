@@ -42,6 +42,7 @@ def test_quantiles_of_padded_sets_are_those_of_the_sets_alone(quantile):
 
     P, weights = all_padded(X)
     one_row = np.eye(len(P[0]), dtype=X.dtype)[4]
+    # One row alone has no pairs, and neither has no row.
     P = np.concatenate([P, P[-2:]])
     weights = np.concatenate([weights, [one_row, 0 * one_row]])
     values, slopes = jax.device_get(of_levels(P, weights))
@@ -54,7 +55,9 @@ def test_whole_weights_repeat_rows_and_equal_ones_are_shares():
     """As many copies as rows, so that both sets have one shape; sampled quantiles are the same with the same key."""
     X = house.data().X
     copies = np.bincount(house.rng().integers(0, 12, len(X)), minlength=len(X))
+    # Some rows have pairs with themselves, and some do not exist.
     assert copies.max() > 2
+    assert copies.min() == 0
     repeated = np.repeat(X, copies, axis=0)
     weights = copies.astype(X.dtype)
     tolerance = 50 * house.eps()
@@ -74,6 +77,7 @@ def test_the_quantile_moves_with_the_weights_as_its_gradient_says():
     data = house.data()
     value_and_slope = jax.jit(jax.value_and_grad(exact, argnums=2))
     step = 1e-6
+    # All positive, as copies of a row are pairs from a weight of 1 on.
     weights = data.weights + 0.5
     for q in (0.1, 0.62):
         slope = value_and_slope(data.X, q, weights)[1]
@@ -91,6 +95,7 @@ def test_pairs_are_drawn_as_often_as_they_count():
     draw = jax.jit(draws.weighted_pairs, static_argnums=2)
     i, j, _ = jax.device_get(draw(house.key(), weights, size))
     mass = np.triu(np.outer(weights, weights), 1)
+    # Row i has w_i (w_i - 1) / 2 pairs with its own copies, if they exist.
     mass += np.diag(weights * np.maximum(weights - 1, 0) / 2)
     expected = size * mass / mass.sum()
     counts = np.zeros_like(expected)
