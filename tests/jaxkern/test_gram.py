@@ -14,7 +14,14 @@ from support.drawn import VALUES
 from support.jaxprs import equations, largest_intermediate
 
 from jaxkern import kernels
-from jaxkern.gram import center, gram, gram_matmul, kernel_distance, rounding
+from jaxkern.gram import (
+    _terms,
+    center,
+    gram,
+    gram_matmul,
+    kernel_distance,
+    rounding,
+)
 from jaxkern.kernels import (
     Exponential,
     Gaussian,
@@ -286,6 +293,15 @@ def test_tiles_are_those_of_the_platform_or_of_the_user_and_never_larger(
         )
         with pytest.raises(ValueError, match=message):
             tile(7)
+
+
+def test_roundings_of_a_sum_are_counted_by_tiles(monkeypatch):
+    """Bounds of `jaxkern.regression` take this number; no public function of this module returns it."""
+    monkeypatch.setenv("JAXKERN_TILE_SIDE", "1024")
+    X = jax.ShapeDtypeStruct((100_000, 3), "float32")
+    # 98 tiles of 1,021 columns; or 8 sums of 128 terms, as 1,021 is filled up.
+    assert _terms(X, X, None) == 1021 + 98
+    assert _terms(X, X, 128) == 128 + 8 + 98
 
 
 @pytest.mark.parametrize("family", [Laplacian, Exponential])
