@@ -193,6 +193,8 @@ def test_bounds_of_products_take_the_steepest_slope_of_the_profile():
         # In units of 20 points are so close that products serve in float32, too.
         return [rounding(getattr(kernels, name)(20.0), X) for name in names]
 
+    # Points are centred: an offset leaves the bound and the form as they are.
+    np.testing.assert_allclose(bounds_of(X + 1000), bounds_of(X), rtol=1e-2)
     # Four roundings of the profile itself are in every bound.
     terms = np.float64(bounds_of(X)) / (house.eps() / 2) - 4
     design = np.stack([slopes, np.sqrt(slopes)], axis=1)
