@@ -88,9 +88,8 @@ def test_a_ball_is_planned_whatever_the_number_of_points():
     assert size < 240  # 584 by a net
     ten_points = plan.fourier(0.2, 0.1, num_points=10).num_frequencies
     assert frequencies(num_points=10) == ten_points < size
-    assert plan.fourier(0.2, 0.1, dim=2, diameter=10.0, num_points=10**15) == planned
-    assert frequencies(diameter=1e-3) < 140
-    assert frequencies(diameter=1.0) == size < frequencies(diameter=1e8)
+    assert frequencies(num_points=10**15) == size
+    assert frequencies(diameter=1e-3) < 140 < size < frequencies(diameter=1e8)
     assert size < frequencies(dim=3)
 
 
@@ -170,9 +169,7 @@ def test_kernel_jl_for_finitely_many_functions_uses_the_exact_law(eps, count):
     assert planned.num_landmarks is None
 
 
-@pytest.mark.parametrize(
-    ("landmarks", "centered"), [(None, False), (10**6, True), (None, True)]
-)
+@pytest.mark.parametrize(("landmarks", "centered"), [(10**6, False), (None, True)])
 def test_kernel_jl_for_all_functions_inverts_theorems_e_and_f(landmarks, centered):
     planned = plan.kernel_jl(
         0.5, 0.05, **POPULATION, num_landmarks=landmarks, centered=centered
@@ -277,14 +274,20 @@ def test_memory_counts_the_arrays_of_the_library():
         sketch_size=sketch_size,
         itemsize=house.dtype().itemsize,
     )
-    phi = features.paired_fourier(
-        house.key(), house.KERNEL, dim, num_frequencies=frequencies
-    )
-    init, *_ = features.streaming_pca(phi, sketch_size=sketch_size)
-    arrays = [leaf for leaf in jax.tree.leaves(init()) if hasattr(leaf, "nbytes")]
-    assert counted.map_bytes == house.dtype().itemsize * dim * frequencies
-    assert counted.feature_bytes == phi(house.data().X).nbytes
-    assert counted.sketch_bytes == max(leaf.nbytes for leaf in arrays)
+
+    def arrays(key):
+        phi = features.paired_fourier(
+            key, house.KERNEL, dim, num_frequencies=frequencies
+        )
+        init, *_ = features.streaming_pca(phi, sketch_size=sketch_size)
+        return phi(house.data().X), init()
+
+    Z, state = jax.eval_shape(arrays, house.key())
+    itemsize = house.dtype().itemsize
+    assert counted.map_bytes == itemsize * dim * frequencies
+    assert counted.feature_bytes == itemsize * Z.size
+    largest = max(leaf.size for leaf in jax.tree.leaves(state))
+    assert counted.sketch_bytes == itemsize * largest
     total = counted.map_bytes + counted.feature_bytes + counted.sketch_bytes
     assert counted.total_bytes == total
     landmarks = plan.memory(dim=3, num_features=10, num_landmarks=6, itemsize=8)
