@@ -266,28 +266,20 @@ def test_plans_of_pivoted_cholesky_end():
 
 def test_memory_counts_the_arrays_of_the_library():
     rows, sketch_size, dim = house.USUAL
-    frequencies = house.FEATURES
-    counted = plan.memory(
-        dim=dim,
-        num_features=2 * frequencies,
-        num_points=rows,
-        sketch_size=sketch_size,
-        itemsize=house.dtype().itemsize,
-    )
+    width = 2 * house.FEATURES
+    sizes = {"dim": dim, "num_features": width, "num_points": rows}
+    counted = plan.memory(**sizes, sketch_size=sketch_size)
 
     def arrays(key):
         phi = features.paired_fourier(
-            key, house.KERNEL, dim, num_frequencies=frequencies
+            key, house.KERNEL, dim, num_frequencies=width // 2
         )
-        init, *_ = features.streaming_pca(phi, sketch_size=sketch_size)
-        return phi(house.data().X), init()
+        return features.streaming_pca(phi, sketch_size=sketch_size).init()
 
-    Z, state = jax.eval_shape(arrays, house.key())
-    itemsize = house.dtype().itemsize
-    assert counted.map_bytes == itemsize * dim * frequencies
-    assert counted.feature_bytes == itemsize * Z.size
-    largest = max(leaf.size for leaf in jax.tree.leaves(state))
-    assert counted.sketch_bytes == itemsize * largest
+    state = jax.eval_shape(arrays, house.key())
+    assert counted.sketch_bytes == 4 * max(leaf.size for leaf in jax.tree.leaves(state))
+    assert counted.map_bytes == 4 * dim * width // 2
+    assert counted.feature_bytes == 4 * rows * width
     total = counted.map_bytes + counted.feature_bytes + counted.sketch_bytes
     assert counted.total_bytes == total
     landmarks = plan.memory(dim=3, num_features=10, num_landmarks=6, itemsize=8)

@@ -80,22 +80,19 @@ def test_parts_of_a_stream_merge_to_the_head_of_rows_that_count_twice():
 def test_streams_of_files_go_on_from_where_they_were(tmp_path):
     data = house.data()
     labels = data.values[:, 0]
-    files = []
-    for name, array in (("X.npy", data.X), ("y.npy", labels)):
-        np.save(tmp_path / name, array)
-        files.append(np.load(tmp_path / name, mmap_mode="r"))
+    np.save(tmp_path / "X.npy", data.X)
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
     ridge = regression.streaming_ridge(linear_map())
     Z = data.X @ linear_map().matrix
     options = {"num_streams": 2, "block_size": 7, "progress": tmp_path / "progress"}
     for _ in range(2):  # the second time from the file of the progress
-        state = scale.stream(ridge, files[0], y=files[1], **options)
+        state = scale.stream(ridge, X, y=labels, **options)
         np.testing.assert_allclose(state.gram, Z.T @ Z, rtol=1e-10)
         np.testing.assert_allclose(state.products, Z.T @ labels, rtol=1e-10)
-        np.testing.assert_allclose(state.squares, labels @ labels, rtol=1e-10)
     with pytest.raises(ValueError, match="belongs to another run: y is"):
-        scale.stream(ridge, files[0], y=1 + labels, **options)
+        scale.stream(ridge, X, y=1 + labels, **options)
     with pytest.raises(ValueError, match="y must have a label for each of 24 rows"):
-        scale.stream(ridge, files[0])
+        scale.stream(ridge, X)
 
 
 def test_bounds_of_a_head_hold_against_the_exact_solution_and_are_not_far():
