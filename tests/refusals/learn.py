@@ -30,7 +30,6 @@ REFUSED = [
     (fit_lengthscale, {"factor": 1.0}, "factor must be a number above 1, got 1.0"),
     (fit_lengthscale, {"factor": X[0]}, "factor must be a number above 1"),
     (eigengap, {"num_components": 4}, "num_components must be at most 3"),
-    (eigengap, {"num_components": 0}, "num_components must be at least 1"),
     (alignment, {"labels": np.zeros(3, np.int32)}, r"labels must have shape \(4,\)"),
     (alignment, {"labels": X[:, 0]}, "labels must hold integer labels"),
     (alignment, {"num_labels": 0}, "num_labels must be at least 1"),

@@ -34,7 +34,6 @@ def frobenius_error():
 
 LABELINGS = (
     ({"labels_true": SQUARE[0]}, "labels_true must hold integer labels"),
-    ({"labels_pred": LABELS > 0}, "labels_pred must hold integer labels"),
     ({"labels_pred": LABELS[:2]}, r"labels_pred must have shape \(3,\)"),
     ({"labels_true": LABELS[:, None]}, "labels_true must have shape"),
 )

@@ -1,7 +1,5 @@
 """What `jaxkern.plan` refuses."""
 
-import math
-
 import numpy as np
 
 from jaxkern import kernels, plan
@@ -48,24 +46,13 @@ def memory():
     return plan.memory, {"dim": 2, "num_features": 4}
 
 
-# Every planner has the same check of eps and delta, which tests of `checks` know in full.
-TARGETS = (0.0, 1.0, math.nan, None, True, np.ones(1))
+PLANNERS = (fourier, kernel_values, streaming, kernel_jl, nystrom, pivoted_cholesky)
 REFUSED = [
-    *((nystrom, {"eps": value}, "eps must be") for value in TARGETS),
-    *((nystrom, {"delta": value}, "delta must be") for value in TARGETS),
-    *(
-        (planner, {"eps": 0.0}, "eps must be")
-        for planner in (fourier, kernel_values, streaming, kernel_jl, pivoted_cholesky)
-    ),
-    *(
-        (planner, {"delta": 1.0}, "delta must be")
-        for planner in (fourier, kernel_values, streaming, kernel_jl, pivoted_cholesky)
-    ),
+    *((planner, {"eps": 0.0}, "eps must be") for planner in PLANNERS),
+    *((planner, {"delta": 1.0}, "delta must be") for planner in PLANNERS),
     (fourier, {"num_points": None}, "num_points must be given"),
-    (fourier, {"dim": 3}, "dim and diameter must be given together"),
     (fourier, {"diameter": 3.0}, "dim and diameter must be given together"),
     (fourier, {"num_points": 0}, "num_points must be at least 1, got 0"),
-    (fourier, {"num_points": 2.5}, "num_points must be"),
     (fourier, BALL | {"dim": 0}, "dim must be at least 1, got 0"),
     (fourier, BALL | {"diameter": -1.0}, "diameter must be positive"),
     (fourier, {"kernel": kernels.Cauchy(1.0)}, "must be kernels.Gaussian"),
@@ -76,9 +63,7 @@ REFUSED = [
     (fourier, {"pairs": [1]}, "squared_distances and pairs must be given together"),
     (fourier, pairs([1.0], [1, 2]), r"pairs must have the shape .*\(1,\)"),
     (fourier, pairs(["a"], [1]), "squared_distances must be a vector"),
-    (fourier, pairs([math.nan], [1]), "squared_distances must be a vector"),
     (fourier, pairs([1.0], [-1]), "pairs must be a vector of finite numbers"),
-    (fourier, pairs([[1.0]], [[1]]), "must be a vector of finite numbers"),
     (
         kernel_values,
         {"farthest": [0.5]},
