@@ -113,6 +113,8 @@ def test_pivots_find_all_rows_of_a_table_of_eight_and_uniform_landmarks_do_not()
     errors = {}
     for choice in ("uniform", "pivoted_cholesky"):
         fits = [fit(data, number, landmarks=choice) for number in range(5)]
+        # Landmarks are drawn by the key.
+        assert len({np.asarray(f.points).tobytes() for f in fits}) == len(fits)
         errors[choice] = [np.abs(np.asarray(f(data.Y)) - exact).max() for f in fits]
     # The square root of the rounding of a kernel value is what pivots may leave.
     assert max(errors["pivoted_cholesky"]) <= 1e-7
