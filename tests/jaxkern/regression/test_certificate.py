@@ -183,6 +183,15 @@ def test_the_posterior_variance_is_between_limits_that_landmarks_narrow():
     assert np.all(limits[1] - limits[0] <= gap + 1e-10)
 
 
+@pytest.mark.float64
+def test_the_lower_limit_is_attained_where_the_gram_matrix_is_the_identity():
+    """At every row, whether it is a landmark or not, Jensen's inequality is an equality."""
+    X = np.full((ROWS, DIM), 1e3) * np.arange(ROWS)[:, None]
+    points = np.tile(X, (13, 1))  # the shape of the test above
+    lower, _ = posterior_variance(house.key(), house.KERNEL, X, points, **OPTIONS)
+    np.testing.assert_allclose(lower, 0.3 / 1.3, rtol=1e-9)
+
+
 def squared_exponential(x, y):
     return jnp.exp(-jnp.sum((x - y) ** 2))
 
