@@ -1,140 +1,117 @@
 """Ridge regression on features: dense formulas, streams, and bounds against the exact kernel's solution."""
 
+import dataclasses
+
+import house
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.numerics import eps
+from support.numerics import Identity, literal_gram
 
-from jaxkern import io, regression, scale
-from jaxkern.features import nystrom, paired_fourier
-from jaxkern.kernels import Gaussian
+from jaxkern import regression, scale
 
-N = 41
+pytestmark = pytest.mark.float64
 
-
-@pytest.fixture
-def case(dtype):
-    rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(N, 2)).astype(dtype), rng.normal(size=(N, 3)).astype(dtype)
-    phi = paired_fourier(
-        jax.random.key(0),
-        Gaussian(jnp.asarray(1.0, dtype)),
-        2,
-        num_frequencies=5,
-        dtype=dtype,
-    )
-    return phi, X, y, rng.integers(0, 3, N).astype(dtype)
+ROWS, LANDMARKS, DIM = house.USUAL
+REGULARIZATION = 0.5
+COUNTS = np.arange(ROWS) % 3
+"""How often each row counts."""
 
 
-def near(found, wanted, dtype):
-    np.testing.assert_allclose(found, wanted, atol=500 * N * eps(dtype), rtol=0)
+def linear_map():
+    """Return a map onto four features, of which the kernel knows nothing."""
+    return Identity(house.rng().normal(size=(DIM, house.FEATURES)))
 
 
-def test_a_head_is_the_dense_formula_also_of_a_stream_in_parts_and_of_rows_taken_twice(
-    case,
-):
-    phi, X, y, weights = case
-    Z, Y, w = np.float64(phi(X)), np.float64(y), np.float64(weights)
-    beta = np.linalg.solve((w * Z.T) @ Z + 0.5 * np.eye(10), (w * Z.T) @ Y)
-    spoilt = np.where(weights[:, None] == 0, np.nan, X)
-    whole = regression.head(phi, spoilt, y, regularization=0.5, weights=weights)
-    twice = np.repeat(np.arange(N), weights.astype(int))
-    ridge = regression.streaming_ridge(phi, num_outputs=3)
-    first, second = (
-        ridge.update(ridge.init(X.dtype), X[part], y[part])
-        for part in (twice[:11], twice[11:])
-    )
-    merged = ridge.finalize(ridge.merge(first, second), regularization=0.5)
-    for found in (whole, merged):
-        near(found.coefficients, beta, X.dtype)
-        near(found.residual, (w[:, None] * (Y - Z @ beta) ** 2).sum(axis=0), X.dtype)
-        assert float(found.weight) == w.sum()
-    flat = regression.head(phi, X, y[:, 1], regularization=0.5, weights=weights)
-    near(flat(X), Z @ beta[:, 1], X.dtype)
-    near(flat(X[0]), Z[0] @ beta[:, 1], X.dtype)
-    none = regression.head(phi, X, y, regularization=0.5, weights=jnp.zeros(N, X.dtype))
-    assert np.isnan(np.asarray(none.coefficients)).all()
+def dense(X, y, weights):
+    """Return beta = (Z'WZ + lambda)^-1 Z'W y."""
+    Z = X @ linear_map().matrix
+    weighted = Z.T * weights
+    shifted = weighted @ Z + REGULARIZATION * np.eye(house.FEATURES)
+    return np.linalg.solve(shifted, weighted @ y)
 
 
-@pytest.mark.parametrize("exactly", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_bounds_hold_against_the_exact_solution(case, exactly):
-    phi, X, y, weights = case
-    phi = nystrom(Gaussian(jnp.asarray(1.0, X.dtype)), X) if exactly else phi
-    Q = np.concatenate([X, X + 0.3])
-    K = lambda A: np.exp(  # noqa: E731
-        -((np.float64(A)[:, None] - np.float64(X)[None]) ** 2).sum(axis=2) / 2
-    )
-    w = np.float64(weights)
-    exact = K(Q) @ np.linalg.solve(
-        w[:, None] * K(X) + 0.5 * np.eye(N), w[:, None] * np.float64(y)
-    )
-    fit = regression.head(phi, X, y, regularization=0.5, weights=weights)
-    found = regression.certified_head(
-        jax.random.key(1), fit, Gaussian(1.0), X, y, num_landmarks=30, weights=weights
-    )
-    values, bounds = map(np.float64, found.with_bounds(Q))
-    error = np.abs(values - exact)
-    assert (error <= bounds + 1e-12).all() and np.median(bounds) < 3 * np.median(
-        error
-    ) + 1e-3
-    total = np.sqrt((w[:, None] * error[:N] ** 2).sum(axis=0))
-    assert (total <= np.float64(found.training_bound) + 1e-12).all()
+def assert_head(head, data, weights):
+    beta = dense(data.X, data.values, weights)
+    values = data.X @ linear_map().matrix @ beta
+    np.testing.assert_allclose(head.coefficients, beta, rtol=1e-10)
+    np.testing.assert_allclose(head(data.X), values, rtol=1e-10)
+    np.testing.assert_allclose(head(data.X[0]), values[0], rtol=1e-10)
+    residual = weights @ (data.values - values) ** 2
+    np.testing.assert_allclose(head.residual, residual, rtol=1e-10)
+    assert float(head.weight) == pytest.approx(weights.sum())
 
 
-def test_tables_side_by_side_and_states_in_files(case, tmp_path):
-    phi, X, y, weights = case
-    tables, counts = np.stack([X, X[::-1]]), np.stack([weights, np.ones_like(weights)])
-    fit = lambda X, w: (  # noqa: E731
-        regression.head(phi, X, y, regularization=0.5, weights=w).coefficients
-    )
-    near(
-        jax.jit(jax.vmap(fit))(tables, counts),
-        [fit(*both) for both in zip(tables, counts, strict=True)],
-        X.dtype,
-    )
-    ridge = regression.streaming_ridge(phi, num_outputs=3)
-    state = ridge.update(ridge.init(X.dtype), X, y)
-    io.save(
-        tmp_path / "state",
-        {"state": state, "head": ridge.finalize(state, regularization=0.5)},
-    )
-    read = io.load(tmp_path / "state")
-    np.testing.assert_array_equal(
-        ridge.finalize(read["state"], regularization=0.5)(X), read["head"](X)
+# One program in the place of one for each check of weights.
+@jax.jit
+def fit(X, y, weights):
+    return regression.head(
+        linear_map(), X, y, regularization=REGULARIZATION, weights=weights
     )
 
 
-def test_files_larger_than_memory(case, tmp_path):
-    phi, X, y, _ = case
-    files = []
-    for name, array in (("X.npy", X), ("y.npy", y[:, 0])):
-        np.save(tmp_path / name, array)
-        files.append(np.load(tmp_path / name, mmap_mode="r"))
-    ridge, sizes = regression.streaming_ridge(phi), {"num_streams": 2, "block_size": 7}
-    whole = ridge.update(ridge.init(X.dtype), X, y[:, 0])
-    for _ in range(2):  # the second time from what is kept
-        found = scale.stream(
-            ridge, files[0], y=files[1], progress=tmp_path / "kept", **sizes
-        )
-        jax.tree.map(lambda a, b: near(a, b, X.dtype), found, whole)
+def test_a_head_is_the_dense_formula_and_rows_of_weight_0_do_not_exist():
+    data = house.data()
+    missing = data.weights[:, None] == 0
+    X = np.where(missing, np.nan, data.X)
+    y = np.where(missing, np.nan, data.values)
+    assert_head(fit(X, y, data.weights), data, data.weights)
+    # Nobody can refuse weights that are known only when the program runs.
+    assert np.isnan(fit(X, y, 0 * data.weights).coefficients).all()
+
+
+def test_parts_of_a_stream_merge_to_the_head_of_rows_that_count_twice():
+    data = house.data()
+    ridge = regression.streaming_ridge(linear_map(), num_outputs=2)
+    rows = np.repeat(np.arange(ROWS), COUNTS)
+    start = ridge.init(data.X.dtype)
+    half = len(rows) // 2
+    first = ridge.update(start, data.X[rows[:half]], data.values[rows[:half]])
+    second = ridge.update(start, data.X[rows[half:]], data.values[rows[half:]])
+    merge = jax.jit(ridge.merge)
+    head = ridge.finalize(merge(first, second), regularization=REGULARIZATION)
+    assert_head(head, data, np.float64(COUNTS))
+    # A sum of weights carries what rounding left out of it.
+    large = dataclasses.replace(first, weight=np.array([2.0**53, 1]))
+    weight = np.asarray(merge(large, large).weight)
+    assert int(weight[0]) + int(weight[1]) == 2**54 + 2
+
+
+def test_streams_of_files_go_on_from_where_they_were(tmp_path):
+    data = house.data()
+    labels = data.values[:, 0]
+    np.save(tmp_path / "X.npy", data.X)
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    ridge = regression.streaming_ridge(linear_map())
+    Z = data.X @ linear_map().matrix
+    options = {"num_streams": 2, "block_size": 7, "progress": tmp_path / "progress"}
+    for _ in range(2):  # the second time from the file of the progress
+        state = scale.stream(ridge, X, y=labels, **options)
+        np.testing.assert_allclose(state.gram, Z.T @ Z, rtol=1e-10)
+        np.testing.assert_allclose(state.products, Z.T @ labels, rtol=1e-10)
     with pytest.raises(ValueError, match="belongs to another run: y is"):
-        scale.stream(ridge, X, y=1 + y[:, 0], progress=tmp_path / "kept", **sizes)
-    with pytest.raises(ValueError, match="y must have a label for each of 41 rows"):
+        scale.stream(ridge, X, y=1 + labels, **options)
+    with pytest.raises(ValueError, match="y must have a label for each of 24 rows"):
         scale.stream(ridge, X)
 
 
-def test_what_does_not_fit_is_refused(case):
-    phi, X, y, _ = case
-    ridge, other = (
-        regression.streaming_ridge(phi),
-        regression.streaming_ridge(phi, num_outputs=2),
-    )
-    with pytest.raises(ValueError, match="y must have shape"):
-        ridge.update(ridge.init(X.dtype), X, y)
-    with pytest.raises(ValueError, match="a state of this stream"):
-        ridge.merge(ridge.init(X.dtype), other.init(X.dtype))
-    with pytest.raises(ValueError, match="head must be a Head"):
-        regression.certified_head(
-            jax.random.key(0), 1, Gaussian(1.0), X, y, num_landmarks=2
-        )
+def test_bounds_of_a_head_hold_against_the_exact_solution_and_are_not_far():
+    data = house.data()
+    X = data.X / 4  # near enough for landmarks to stand for all rows
+    K = literal_gram(X, X, house.LENGTHSCALE)
+    weights = data.weights[:, None]
+    shifted = weights * K + REGULARIZATION * np.eye(ROWS)
+    exact = K @ np.linalg.solve(shifted, weights * data.values)
+    beta = dense(X, data.values, data.weights)
+    head = regression.Head(linear_map(), beta, np.float64(REGULARIZATION), 0.0, 0.0)
+    arguments = (head, house.KERNEL, X, data.values)
+    options = {"num_landmarks": LANDMARKS, "weights": data.weights}
+    certified = regression.certified_head(house.key(), *arguments, **options)
+    values, bounds = map(np.asarray, jax.jit(certified.with_bounds)(X))
+    errors = np.abs(values - exact)
+    assert np.all(errors <= bounds + 1e-12)
+    assert np.median(bounds) < 1.5 * np.median(errors)
+    at_rows = np.sqrt((weights * errors**2).sum(axis=0))
+    training = np.asarray(certified.training_bound)
+    assert np.all(at_rows <= training + 1e-12)
+    assert np.all(training <= 1.5 * at_rows)

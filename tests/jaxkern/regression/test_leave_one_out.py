@@ -1,115 +1,102 @@
-"""Leave-one-out residuals against refits, and their slopes."""
+"""Leave-one-out residuals against refits, and their derivatives where eigenvalues coincide."""
 
-from functools import partial
-
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.kernel_ridge import KernelRidge
-from support.numerics import eps, literal_gram
+from support.numerics import literal_gram
 
 from jaxkern import kernels
 from jaxkern.regression import leave_one_out
 
-N, PATH, UNIT = 14, np.array([0.05, 0.4, 3.0]), kernels.Gaussian(1.0)
+pytestmark = pytest.mark.float64
+
+ROWS, _, _ = house.USUAL
+PATH = np.array([0.05, 0.4, 3.0])
 
 
-@pytest.fixture
-def data(rng):
-    """Points of which two are equal, two columns of labels, and weights: none, a part, one, two, more."""
-    X, weights = rng.normal(size=(N, 2)), rng.uniform(0.3, 3, N)
-    X[7], weights[:4] = X[6], (0, 0.4, 1, 2)
-    return X, rng.normal(size=(N, 2)), weights
+def refitted_residual(K, y, weights, row, regularization):
+    """Return y_i - f_i(x_i) of a fit without one copy of row i: the whole row, if its weight is at most 1."""
+    if weights[row] == 0:
+        return np.zeros_like(y[row])
+    left = weights.copy()
+    left[row] = max(weights[row] - 1, 0)
+    shifted = left[:, None] * K + regularization * np.eye(ROWS)
+    return y[row] - K[row] @ np.linalg.solve(shifted, left[:, None] * y)
 
 
-@pytest.mark.parametrize("few", [slice(0), slice(1, 6)])
-@pytest.mark.parametrize("weighted", [True, False])
-def test_residuals_are_those_of_refits(data, dtype, few, weighted):
-    X, y, weights = (np.asarray(part, dtype) for part in data)
-    K, k = literal_gram(X, X, 1.0), literal_gram(X, X[few], 1.0)
-    given = {
-        "weights": weights if weighted else None,
-        "landmarks": X[few] if few.stop else None,
-    }
-    K = k @ np.linalg.solve(k[few], k.T) if few.stop else K
-    path = leave_one_out(UNIT, X, y, regularization=PATH, **given)
-    for found, strength in zip(path, PATH, strict=True):
-        expected = np.zeros((N, 2))
-        for i, weight in enumerate(weights if weighted else np.ones(N)):
-            left = np.where(
-                np.arange(N) == i, max(weight - 1, 0), weights if weighted else 1
-            )
-            refit = KernelRidge(alpha=strength, kernel="precomputed").fit(
-                K, np.float64(y), left
-            )
-            expected[i] = (y[i] - refit.predict(K[i : i + 1])[0]) * (weight > 0)
-        tolerance = {
-            "rtol": 0,
-            "atol": 100 * N * eps(dtype) / strength + 1e-4 * bool(few.stop),
-        }  # SHIFT of `ridge`
-        np.testing.assert_allclose(found, expected, **tolerance)
-        one = leave_one_out(UNIT, X, y[:, 1], regularization=strength, **given)
-        np.testing.assert_allclose(one, expected[:, 1], **tolerance)
-
-
-@partial(jax.jit, static_argnums=0)
-@partial(jax.value_and_grad, argnums=range(1, 6))
-def total(stop, length, X, y, strength, weights):
-    given = {"weights": weights, "landmarks": X[1:stop] if stop else None}
-    return jnp.sum(
-        jnp.sin(
-            leave_one_out(
-                kernels.Gaussian(length), X, y, regularization=strength, **given
-            )
-        )
+@pytest.mark.parametrize("few", [False, True])
+def test_residuals_are_those_of_refits(few):
+    """Of all rows, and of solutions in the span of landmarks, which stay."""
+    data = house.data("duplicates")
+    weights = 3 * data.weights  # none, part of a row, and more than one
+    weights[0] = 1
+    landmarks = data.landmarks if few else None
+    K = literal_gram(data.X, data.X, house.LENGTHSCALE)
+    if few:
+        cross = literal_gram(data.X, data.landmarks, house.LENGTHSCALE)
+        inner = literal_gram(data.landmarks, data.landmarks, house.LENGTHSCALE)
+        K = cross @ np.linalg.pinv(inner, 1e-12, hermitian=True) @ cross.T
+    options = {"weights": weights, "landmarks": landmarks}
+    path = leave_one_out(
+        house.KERNEL, data.X, data.values, regularization=PATH, **options
     )
-
-
-@pytest.mark.parametrize("few", [slice(0), slice(1, 6)])
-@pytest.mark.parametrize("path", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("degenerate", [True, False])
-def test_slopes_are_those_of_differences(data, rng, x64, few, path, degenerate):
-    """Also where eigenvalues coincide: on a polygon, every other one does."""
-    angles = 2 * np.pi * np.arange(N)[:, None] / N
-    X, y, weights = data
-    X, weights = (
-        (np.hstack([np.cos(angles), np.sin(angles)]), np.full(N, 1.5))
-        if degenerate
-        else (X, 1.1 * weights)
-    )
-
-    args = tuple(map(np.asarray, (0.8, X, y, PATH if path else 0.4, weights)))
-    way = [1e-6 * rng.normal(size=arg.shape) * arg for arg in args]
-    up, down = (
-        total(few.stop, *(arg + s * step for arg, step in zip(args, way, strict=True)))[
-            0
+    # The span of landmarks is shifted by 1e-5 of the regularization.
+    tolerance = 1e-4 if few else 1e-11
+    for residuals, regularization in zip(path, PATH, strict=True):
+        expected = [
+            refitted_residual(K, data.values, weights, row, regularization)
+            for row in range(ROWS)
         ]
-        for s in (1, -1)
+        np.testing.assert_allclose(residuals, expected, atol=tolerance)
+    flat = leave_one_out(
+        house.KERNEL, data.X, data.values[:, 1], regularization=PATH[-1], **options
     )
-    slope = sum(map(np.vdot, jax.device_get(total(few.stop, *args)[1]), way))
-    assert abs(slope) > 1e-8 and float(up - down) / 2 == pytest.approx(
-        float(slope), rel=1e-5
+    np.testing.assert_allclose(flat, np.array(expected)[:, 1], atol=tolerance)
+
+
+def test_all_rows_as_landmarks_are_none():
+    """Features of all rows would have the rounding of square roots of eigenvalues."""
+    data = house.data()
+    arguments = (house.KERNEL, data.X, data.values)
+    residuals = leave_one_out(*arguments, regularization=PATH)
+    same = leave_one_out(*arguments, regularization=PATH, landmarks=data.X.copy())
+    np.testing.assert_array_equal(residuals, same)
+
+
+def test_derivatives_are_right_where_eigenvalues_coincide():
+    """On a polygon with every third vertex a landmark, every second eigenvalue is that of the one before it."""
+    angles = 2 * np.pi * np.arange(ROWS) / ROWS
+    polygon = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+    @jax.jit
+    @jax.value_and_grad
+    def total(arguments):
+        lengthscale, X, landmarks, y, path, weights = arguments
+        residuals = leave_one_out(
+            kernels.Gaussian(lengthscale),
+            X,
+            y,
+            regularization=path,
+            landmarks=landmarks,
+            weights=weights,
+        )
+        return jnp.sum(jnp.sin(residuals))
+
+    start = (
+        np.float64(0.8),
+        polygon,
+        polygon[::3],
+        house.data().values,
+        PATH,
+        np.full(ROWS, 1.5),
     )
-
-
-UNFIT = (
-    {"y": np.ones(3)},
-    {"landmarks": np.ones((2, 3))},
-    {"landmarks": np.ones((2, 2), np.float32)},
-)
-STRENGTHS = 0.0, np.array([1.0, 0.0]), [1.0, -1.0], np.ones((2, 2))
-
-
-@pytest.mark.parametrize(
-    "change", [*UNFIT, *({"regularization": each} for each in STRENGTHS)]
-)
-def test_bad_input_is_named(x64, change):
-    given = {
-        "y": np.ones(4),
-        "regularization": 1.0,
-        "landmarks": np.ones((2, 2)),
-        **change,
-    }
-    with pytest.raises(ValueError, match=rf"^{next(iter(change))}"):
-        leave_one_out(UNIT, np.ones((4, 2)), **given)
+    rng = house.rng()
+    step = jax.tree.map(lambda leaf: 1e-6 * rng.normal(size=leaf.shape), start)
+    ahead, _ = total(jax.tree.map(np.add, start, step))
+    behind, _ = total(jax.tree.map(np.subtract, start, step))
+    _, slopes = total(start)
+    slope = sum(jax.tree.leaves(jax.tree.map(np.vdot, slopes, step)))
+    assert abs(slope) > 1e-8
+    assert float(ahead - behind) / 2 == pytest.approx(float(slope), rel=1e-5)
