@@ -171,19 +171,6 @@ def left_over(X, rows):
     return 1 - np.sum(cross @ inverse * cross, axis=1)
 
 
-def test_adaptive_landmarks_leave_less_than_uniform_ones():
-    """A tight cluster and five far points: uniform landmarks miss the far ones."""
-    spread = np.where(np.arange(N) < N - 5, 0.1, 10)[:, None]
-    X = (spread * house.rng().normal(size=(N, DIM))).astype(house.dtype())
-
-    def left(name):
-        return np.mean([left_over(X, rows).sum() for rows in five(name, X)])
-
-    most = left("uniform")
-    assert left("kmeans_plus_plus") < 0.3 * most
-    assert left("pivoted_cholesky") < 0.3 * most
-
-
 def to_a_tolerance(kernel, X, tolerance, weights=None):
     """Return pivots, by one program for all tolerances."""
     if weights is None:
