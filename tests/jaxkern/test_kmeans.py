@@ -148,12 +148,11 @@ def test_copies_of_fewer_points_than_clusters_do_not_swap_for_ever(distinct, tol
     for number in range(3):
         result = kmeans(house.key(number), X, K, tolerance=tolerance)
         assert_consistent(X, result)
-        assert float(result.objective) <= X.size * (N * 10 * house.eps()) ** 2
         assert result.converged
         assert int(result.iterations) <= 10
-        labels = np.asarray(result.labels)
-        groups = [set(labels[truth == j].tolist()) for j in range(distinct)]
-        assert len(set.union(*groups)) == sum(map(len, groups))
+        # No cluster has two different points.
+        labels = result.labels.tolist()
+        assert len({*zip(labels, truth, strict=True)}) == len({*labels})
 
 
 def test_a_common_offset_costs_no_digits():
@@ -178,15 +177,6 @@ def far_apart(dim):
     return cast(X)
 
 
-def assert_apart(X, result):
-    """Assert that a result has the clusters of `far_apart`; in float32 its centres are rounded by 0.03."""
-    assert same_partition(result.labels, TRUTH)
-    assert result.converged
-    parts = [np.float64(X)[j == TRUTH] for j in range(K)]
-    within = sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts)
-    assert float(result.objective) == pytest.approx(within, rel=0.05)
-
-
 @jax.jit
 @jax.vmap
 def mapped(key, X, used):
@@ -198,7 +188,9 @@ def batch(X, numbers, used):
     keys = jax.random.wrap_key_data(
         np.stack([jax.random.key_data(house.key(number)) for number in numbers])
     )
-    results = jax.device_get(mapped(keys, np.stack([X] * len(used)), np.array(used, np.int32)))
+    results = jax.device_get(
+        mapped(keys, np.stack([X] * len(used)), np.array(used, np.int32))
+    )
     return [jax.tree.map(lambda leaf, i=i: leaf[i], results) for i in range(len(used))]
 
 
@@ -220,12 +212,14 @@ def test_only_the_clusters_that_are_used_have_points(offset):
 
 def test_clusters_far_apart_for_their_size_are_told_apart():
     """In float32 a product rounds the squared distances of clusters 8 apart by 1e5."""
-    X = far_apart(MANY)
-    for result in batch(X, range(K + 2), [K] * (K + 2)):
-        assert_apart(X, result)
-    X = far_apart(DIM)
-    result = kmeans(house.key(), X, K, weights=ones(), num_restarts=4)
-    assert_apart(X, result)
+    results = batch(far_apart(MANY), range(K + 2), [K] * (K + 2))
+    few = kmeans(house.key(), far_apart(DIM), K, weights=ones(), num_restarts=4)
+    for result in [*results, few]:
+        assert same_partition(result.labels, TRUTH)
+        assert result.converged
+        # Of noise of variance 1 / 4, and of centres that float32 rounds by 0.03.
+        variance = float(result.objective) / N / result.centers.shape[1]
+        assert 0.15 < variance < 0.3
 
 
 @jax.jit
@@ -285,14 +279,14 @@ def test_more_restarts_are_never_worse():
 @pytest.mark.parametrize("num_restarts", [1, 4])
 def test_nan_and_wrong_weights_are_no_result(num_restarts):
     X = house.data().X
-    mixed = np.where(np.arange(N) == 2, -1, 1.0)
-    missing = np.where(np.arange(N) == 3, np.nan, 1.0)
+    third = np.arange(N) == 3
     largest = float(np.finfo(house.dtype()).max)
-    cases = [(X, weights) for weights in (0, -1, mixed, missing, largest)]
-    cases += [(np.where(np.arange(N)[:, None] == 3, np.nan, X), 1.0)]
+    cases = [(X, entry * ones()) for entry in (0, -1, largest)]
+    cases += [(X, np.where(third, entry, ones())) for entry in (-1, np.nan)]
+    cases.append((np.where(third[:, None], np.nan, X), ones()))
     for points, weights in cases:
         # Weights of NumPy would be refused.
-        weights = jnp.asarray(cast(np.broadcast_to(weights, N)))
+        weights = jnp.asarray(cast(weights))
         options = {"weights": weights, "num_restarts": num_restarts}
         result = kmeans(house.key(), cast(points), K, **options)
         assert not np.isfinite(result.objective)
