@@ -141,6 +141,13 @@ def test_two_landmarks_have_their_exact_law_and_all_rows_come(case):
         np.testing.assert_array_equal(np.sort(rows), np.stack([everything] * draws))
 
 
+def assert_rows(landmarks, X):
+    """Assert that landmarks are M different rows of X."""
+    rows = set(tuples(landmarks))
+    assert rows <= set(tuples(X))
+    assert len(rows) == len(landmarks) == M
+
+
 def five(name, X):
     """Return the landmarks of five keys."""
     choose = partial(CHOICES[name], X=X, num_landmarks=M)
@@ -154,9 +161,7 @@ def test_landmarks_are_different_rows_of_the_data_and_copies_come_last(name):
     chosen = five(name, X)
     assert len({rows.tobytes() for rows in chosen}) == 5
     for rows in chosen:
-        assert rows.shape == (M, DIM)
-        assert set(tuples(rows)) <= set(tuples(X))
-        assert len(set(tuples(rows))) == M
+        assert_rows(rows, X)
     for rows in five(name, X[np.arange(N) % 3]):
         assert set(tuples(rows)) <= set(tuples(X[:3]))
         # Scores are drawn from at once.
@@ -248,8 +253,7 @@ def test_a_reservoir_is_the_same_for_all_batches_and_holds_a_short_stream():
     assert np.array_equal(at_once.points, state.points)
     assert np.array_equal(at_once.priorities, state.priorities)
     assert int(at_once.seen) == int(state.seen) == N
-    assert set(tuples(state.points)) <= set(tuples(X))
-    assert len(set(tuples(state.points))) == M
+    assert_rows(state.points, X)
 
 
 @pytest.mark.float64
