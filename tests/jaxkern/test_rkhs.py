@@ -108,6 +108,7 @@ def exactly(case, noise, centered):
     results["|Sigma|_HS"] = ((values**2).sum() ** 0.5, N * k)
     top = max(cubes[0], 1e-300)  # of equal points, whose centred operator is zero
     rank = cubes.sum() / top
+    # The error of a quotient.
     results["rank"] = (rank, (1 + rank) * 3 * k**3 / top)
     powers = np.stack([power(sigma, p) for p in POWERS])
     sizes = np.array([k ** (p + 1) for p in POWERS])[:, None, None]
@@ -118,9 +119,11 @@ def exactly(case, noise, centered):
     cube = power(exact.covariance(), 3)
     results["uncentred <f, Sigma^3 h>"] = (f.T @ cube @ h, k**4 * size_f * size_h)
 
+    # A draw of power 1 has the weights sqrt(w) g.
     shares = np.sqrt(exact.weights)[:, None]
     normal = noise / np.where(shares > 0, shares, 1)
     B = shares * (FX - centered * (exact.weights @ FX))
+    # Of power 2, with the root of A, and of power 3.
     squared = B.T @ power(B @ B.T, 0.5) @ normal
     directions = B.T @ B @ B.T @ normal / FEATURES**0.5
     reach = N * np.abs(normal).max() * k**2
