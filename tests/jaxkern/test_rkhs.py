@@ -84,16 +84,20 @@ def exactly(case, noise, centered):
     size_f = np.abs(a).sum(axis=0).max()
     size_g = np.abs(b).sum(axis=0).max()
     size_h = np.abs(beta).sum()
+    reach_f = k * size_f
+    reach_h = k * size_h
     root = np.sqrt(w)[:, None]
-    results = {"values": (FX @ f, k * size_f)}
-    results["S f"] = (root * FX @ f, k * size_f)
-    results["S* beta"] = (FY @ FX.T @ (root[:, 0] * beta), k * size_h)
+    at_X = FX @ f
+    cross = FY @ FX.T
+    results = {"values": (at_X, reach_f)}
+    results["S f"] = (root * at_X, reach_f)
+    results["S* beta"] = (cross @ (root[:, 0] * beta), reach_h)
     results["S S*"] = (root * FX @ FX.T * root.T, k)
     results["2 f - 3 g"] = (FY @ (2 * f - 3 * g), k * (2 * size_f + 3 * size_g))
-    results["<f, g>"] = (f.T @ g, k * size_f * size_g)
-    results["<f, h>"] = (f.T @ h, k * size_f * size_h)
-    results["|f|^2"] = ((f**2).sum(axis=0), k * size_f**2)
-    results["mean"] = (FY @ FX.T @ exact.weights, k)
+    results["<f, g>"] = (f.T @ g, reach_f * size_g)
+    results["<f, h>"] = (f.T @ h, reach_f * size_h)
+    results["|f|^2"] = ((f**2).sum(axis=0), reach_f * size_f)
+    results["mean"] = (cross @ exact.weights, k)
     results["kappa"] = (np.diag(exact.G)[:N][w > 0].max(), k)
     results["total"] = (w.sum(), w.sum())
 
@@ -111,13 +115,14 @@ def exactly(case, noise, centered):
     # The error of a quotient.
     results["rank"] = (rank, (1 + rank) * 3 * k**3 / top)
     powers = np.stack([power(sigma, p) for p in POWERS])
-    sizes = np.array([k ** (p + 1) for p in POWERS])[:, None, None]
-    results["Sigma f"] = (FY @ sigma @ f, k**2 * size_f)
-    results["Sigma^p f"] = (FY @ powers @ f, sizes * size_f)
-    results["<f, Sigma^p f>"] = (f.T @ powers @ f, sizes * size_f**2)
-    results["<f, Sigma^3 h>"] = (f.T @ powers[-1] @ h, k**4 * size_f * size_h)
+    sizes = reach_f * np.array([k**p for p in POWERS])[:, None, None]
+    results["Sigma f"] = (FY @ sigma @ f, k * reach_f)
+    results["Sigma^p f"] = (FY @ powers @ f, sizes)
+    results["<f, Sigma^p f>"] = (f.T @ powers @ f, sizes * size_f)
+    steepest = k**3 * reach_f * size_h
+    results["<f, Sigma^3 h>"] = (f.T @ powers[-1] @ h, steepest)
     cube = power(exact.covariance(), 3)
-    results["uncentred <f, Sigma^3 h>"] = (f.T @ cube @ h, k**4 * size_f * size_h)
+    results["uncentred <f, Sigma^3 h>"] = (f.T @ cube @ h, steepest)
 
     # A draw of power 1 has the weights sqrt(w) g.
     shares = np.sqrt(exact.weights)[:, None]
