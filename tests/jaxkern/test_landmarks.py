@@ -44,16 +44,18 @@ def by_weight(X, weights):
 
 
 def reservoir(X, weights):
-    """Two streams, the second in two batches."""
+    """Two streams, the second in two batches, of which one has weights."""
+    light = np.array([2, 0.5], X.dtype)
 
     def merged(key, X, *, num_landmarks):
         init, update, merge = landmarks.reservoir(num_landmarks=num_landmarks)
         first = update(init(key, 1, X.dtype), X[:2])
         second = init(jax.random.fold_in(key, 1), 1, X.dtype)
-        second = update(update(second, X[2:3]), X[3:])
+        second = update(second, X[2:3])
+        second = update(second, X[3:], light.astype(X.dtype))
         return merge(first, second).points
 
-    return merged, successive(np.ones(5))
+    return merged, successive(np.append(np.ones(3), light))
 
 
 def seeds(X, weights):
@@ -252,6 +254,10 @@ def test_a_reservoir_is_the_same_for_all_batches_and_holds_a_short_stream():
     assert sorted(tuples(points[:4])) == sorted(tuples(X[:4]))
     assert not points[4:].any()
     assert int(state.seen) == 4
+    weights = np.array([1, 0, 1, 1], X.dtype)
+    light = np.asarray(update(empty, X[:4], weights).points)
+    assert sorted(tuples(light[:3])) == sorted(tuples(X[[0, 2, 3]]))
+    assert not light[3:].any()
     for batch in X[4:].reshape(-1, 4, DIM):
         state = update(state, batch)
     assert np.array_equal(at_once.points, state.points)
