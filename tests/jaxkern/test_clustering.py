@@ -1,367 +1,347 @@
-"""Kernel spectral clustering and kernel k-means: literal Algorithm 1, all partitions, weights, bad input, memory."""
+"""Kernel spectral clustering and kernel k-means against literal embeddings, all partitions, and invariances.
+
+A drawn design has three places at least four lengthscales apart, of drawn sizes, and little noise. There the partition
+is known, and equal for any order of the points, any rotation, and copies in the place of weights.
+"""
 
 import itertools
 import subprocess
 import sys
+from functools import partial
 
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from support.jaxprs import largest_intermediate
-from support.numerics import eps, same_partition
+from support.numerics import literal_gram, same_partition
 
-from jaxkern import kernels, problems
 from jaxkern.clustering import kernel_kmeans, kernel_spectral, spectral_from_gram
-from jaxkern.gram import gram
-from jaxkern.kernels import Gaussian
-from jaxkern.metrics import misclassification_rate
+from jaxkern.kernels import Distance, Gaussian
 
-N, K, DIM = 36, 3, 2
-KERNELS = (kernels.Gaussian(2.0), kernels.Distance())
-ALL = {
-    "spectral": lambda key, kernel, X, k, **options: kernel_spectral(
-        key, kernel, X, k, **options
-    ),
-    "matrix-free": lambda key, kernel, X, k, **options: kernel_spectral(
-        key, kernel, X, k, matrix_free=True, **options
-    ),
-    "from Gram": lambda key, kernel, X, k, **options: spectral_from_gram(
-        key, gram(kernel, X), k, **options
-    ),
-    "k-means": lambda key, kernel, X, k, **options: kernel_kmeans(
-        key, kernel, X, k, **options
-    ),
+N, M, DIM = house.USUAL
+K = 3  # the places of a design
+METHODS = ("spectral", "from Gram", "k-means")
+DESIGNS = st.fixed_dictionaries(
+    {
+        "seed": st.integers(0, 2**32 - 1),
+        "sizes": st.tuples(st.integers(4, 10), st.integers(4, 10)),
+        "gap": st.floats(4, 30),  # between places, in lengthscales
+        "noise": st.floats(-4, -1.5),  # in lengthscales and powers of ten
+        "lengthscale": st.floats(-2, 2),
+        "offset": st.sampled_from([0.0, 10.0]),
+    }
+)
+EVEN = {
+    "seed": 1,
+    "sizes": (8, 8),
+    "gap": 6.0,
+    "noise": -2.0,
+    "lengthscale": 0.0,
+    "offset": 0.0,
 }
-SOME = [
-    pytest.param(
-        name, marks=[pytest.mark.slow] if name in ("matrix-free", "from Gram") else []
-    )
-    for name in sorted(ALL)
-]
-FREE = (
-    ("matrix-free", KERNELS[1]),
-    pytest.param("matrix-free", KERNELS[0], marks=pytest.mark.slow),
-)
-PAIRS = [*itertools.product(("from Gram", "k-means", "spectral"), KERNELS), *FREE]
 
 
-@pytest.fixture
-def blobs(rng):
-    """Three tight clusters at mutual distance 8: every method and every key finds them."""
-    truth = np.arange(N) % K
-    angle = 2 * np.pi * truth / K
-    means = 8 / np.sqrt(3) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    return means + 0.2 * rng.uniform(-1, 1, (N, DIM)), truth
+def design(drawn):
+    """Return the places (N, DIM) of the points, the standard deviation of a coordinate, labels and the lengthscale."""
+    lengthscale = 10.0 ** drawn["lengthscale"]
+    first, second = drawn["sizes"]
+    labels = np.repeat(np.arange(K), [first, second, N - first - second])
+    corners = drawn["gap"] * np.eye(K, DIM) + drawn["offset"]
+    noise = 10.0 ** drawn["noise"] * lengthscale
+    return corners[labels] * lengthscale, noise, labels, lengthscale
 
 
-def literal_embedding(A, R):
-    """Rows of U Lambda for the R eigenvalues of largest modulus, as Algorithm 1 says it."""
+def cast(values):
+    return np.asarray(values, house.dtype())
+
+
+def cluster(method, key, kernel, X, weights=None):
+    """Return clusters, the labels that they predict for the points, and the embedding of these."""
+    if method == "from Gram":
+        clusters = spectral_from_gram(key, X, K, weights=weights)
+        symmetric = (X + X.T) / 2
+        return clusters, clusters.predict(X), symmetric @ clusters.projection.T
+    if method == "k-means":
+        clusters = kernel_kmeans(key, kernel, X, K, weights=weights)
+        return clusters, clusters.predict(X), clusters.phi(X)
+    options = {"weights": weights, "matrix_free": method == "matrix-free"}
+    clusters = kernel_spectral(key, kernel, X, K, **options)
+    return clusters, clusters.predict(X), clusters(X)
+
+
+@partial(jax.jit, static_argnames="method")
+def mapped(method, keys, lengthscales, sets, weights):
+    def run(key, lengthscale, X, weights):
+        return cluster(method, key, Gaussian(lengthscale), X, weights)
+
+    return jax.vmap(run)(keys, lengthscales, sets, weights)
+
+
+def four(method, sets, weights, lengthscale=1.0, seed=0):
+    """Return what `cluster` returns of four sets, each with a key of its own, in one mapped call."""
+    keys = jax.random.split(house.key(seed), 4)
+    lengthscales = np.full(4, lengthscale)
+    results = mapped(method, keys, *map(cast, (lengthscales, sets, weights)))
+    results = jax.device_get(results)
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], results) for i in range(4)]
+
+
+def inputs(method, X, lengthscale=1.0):
+    """Return what a method clusters: points, or their Gram matrix."""
+    return literal_gram(X, X, lengthscale) if method == "from Gram" else X
+
+
+def literal_embedding(A):
+    """Return the rows of U Lambda for the K eigenvalues of largest modulus, as Algorithm 1 says it."""
     values, vectors = np.linalg.eigh(A / len(A))
-    order = np.argsort(-np.abs(values))[:R]
-    return values[order], vectors[:, order] * values[order]
+    order = np.argsort(-np.abs(values))[:K]
+    leading = values[order]
+    return leading, vectors[:, order] * leading
 
 
-def inner(Z):
-    return np.asarray(Z) @ np.asarray(Z).T
+def literal_objective(A, weights, labels):
+    """Return the objective of k-means in H by its kernel form."""
+    total = 0
+    for label in set(labels[weights > 0].tolist()):
+        masses = np.where(labels == label, weights, 0)
+        total += masses @ np.diag(A) - masses @ A @ masses / masses.sum()
+    return total
 
 
-@pytest.mark.parametrize(("name", "kernel"), PAIRS[4:])
-@pytest.mark.parametrize("double", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_embedding_is_the_literal_one(blobs, kernel, name, double):
-    """Up to signs and rotations of equal eigenvalues, which inner products do not see; quick with programs of others"""
-    dtype = "float64" if double else "float32"
-    with jax.enable_x64(double):
-        X = jnp.asarray(blobs[0], dtype)
-        found = ALL[name](jax.random.key(0), kernel, X, K)
-        values, rows = literal_embedding(np.float64(gram(kernel, X)), K)
-        size, Z = np.abs(values).max(), np.asarray(found(X))
-    np.testing.assert_allclose(found.eigenvalues, values, atol=100 * eps(dtype) * size)
-    np.testing.assert_allclose(
-        inner(Z), rows @ rows.T, atol=1e4 * eps(dtype) * size**2 / N
-    )
-    assert Z.dtype == found.eigenvalues.dtype == dtype
+def assert_embedded(clusters, Z, A, copies):
+    """Assert that values and rows are the literal ones for copies of the points, up to rotations of the rows."""
+    values, rows = literal_embedding(A[np.ix_(copies, copies)])
+    size = np.abs(values).max()
+    # Eigenvalues have all digits but two.
+    atol = 100 * house.eps() * size
+    np.testing.assert_allclose(clusters.eigenvalues, values, atol=atol)
+    Z = np.float64(Z)[copies]
+    # Eigenvectors have half of the digits.
+    atol = 1e4 * house.eps() * size**2 / N
+    np.testing.assert_allclose(Z @ Z.T, rows @ rows.T, atol=atol)
+    gaps = Z - clusters.centers[clusters.labels[copies]]
+    atol = 1e3 * house.eps() * size**2
+    assert float(clusters.objective) == pytest.approx((gaps**2).sum(), abs=atol)
 
 
-@pytest.mark.parametrize(("name", "kernel"), PAIRS)
-def test_separated_clusters_are_found_and_new_points_join_them(
-    blobs, rng, kernel, name
-):
-    dtype = jnp.float32
-    if name == "k-means" and isinstance(kernel, kernels.Distance):
-        with pytest.raises(ValueError, match="positive semidefinite"):
-            kernel_kmeans(jax.random.key(0), kernel, jnp.asarray(blobs[0], dtype), K)
-        return
-    X = jnp.asarray(blobs[0], dtype)
-    found = ALL[name](jax.random.key(3), kernel, X, K)
-    assert (
-        same_partition(found.labels, blobs[1])
-        and bool(found.converged)
-        and found.objective.dtype == dtype
-    )
+def failures(method, drawn, *, sabotage=lambda sets: sets):
+    """Return the names of the statements that are not true of a design."""
+    means, noise, labels, lengthscale = design(drawn)
+    rng = np.random.default_rng(drawn["seed"])
+    X = means + noise * rng.normal(size=(N, DIM))
     order = rng.permutation(N)
-    near, predict = (
-        np.asarray(blobs[0][order] + 0.1, dtype),
-        jax.jit(lambda found, X: found.predict(X)),
-    )
-    if name == "from Gram":
-        near = gram(kernel, near, X)
-    assert np.array_equal(predict(found, near), np.asarray(found.labels)[order])
-    if name == "from Gram":
-        with pytest.raises(ValueError, match="values"):
-            predict(found, blobs[0])
-    else:
-        shapes = (
-            jax.eval_shape(predict, found, X).shape
-            for X in (near[0], near[None], near[:0])
-        )
-        assert [*shapes] == [(), (1, N), (0,)]
+    turn = np.linalg.qr(rng.normal(size=(DIM, DIM)))[0]
+    weights, copies = weighted(rng)
+    masses = [weights, np.ones(N), weights[order], weights]
+    sets = sabotage([X, X[copies], X[order], X @ turn])
+    sets = [inputs(method, X, lengthscale) for X in sets]
+    results = four(method, sets, masses, lengthscale, drawn["seed"])
+    truths = [labels, labels[copies], labels[order], labels]
+    first = results[0][0]
+    # Points far from the origin are rounded by the size of their place.
+    rounding = 2e3 * (drawn["gap"] + drawn["offset"]) ** 2 * house.eps()
+    names = set()
+    for number, name in enumerate(("the design", "copies", "order", "rotation")):
+        clusters, predicted, _ = results[number]
+        exists = masses[number] > 0
+        cells = clusters.labels[exists]
+        is_true = same_partition(cells, truths[number][exists])
+        gaps = np.abs(scores(clusters) - scores(first))
+        # NaN is a failure, too.
+        if not (is_true and clusters.converged and np.all(gaps <= rounding)):
+            names.add(name)
+        if not np.array_equal(predicted[exists], cells):
+            names.add("predict")
+        if not (clusters.labels[~exists] == -1).all():
+            names.add("weights")
+    return names
 
 
-def test_labels_and_objective_are_those_of_the_embedding(blobs, x64):
-    X = jnp.asarray(blobs[0])
-    for name, kernel in itertools.product(("spectral", "k-means"), KERNELS[:1]):
-        found = ALL[name](jax.random.key(1), kernel, X, K, weights=np.ones(N))
-        rows = (found if name == "spectral" else found.phi)(X)
-        distances = (
-            (np.asarray(rows)[:, None] - np.asarray(found.centers)[None]) ** 2
-        ).sum(-1)
-        assert np.array_equal(distances.argmin(1), found.labels)
-        assert float(found.objective) == pytest.approx(distances.min(1).sum(), rel=1e-9)
+def weighted(rng):
+    """Return weights (N,) and the rows that they repeat: as many as points, and of every place one at least."""
+    weights = rng.permutation(np.repeat([0, 1, 2], [3, N - 6, 3]))
+    return weights, np.repeat(np.arange(N), weights)
 
 
-def test_kernel_kmeans_with_all_points_reaches_the_best_partition(rng, x64):
-    """Against all 2^9 partitions of ten points by the kernel form of the objective."""
-    X = rng.normal(size=(10, DIM))
-    kernel = kernels.Gaussian(1.0)
-    G = np.asarray(gram(kernel, jnp.asarray(X)))
-
-    def objective(labels):
-        return sum(
-            G[m, m].sum() - G[np.ix_(m, m)].sum() / len(m)
-            for m in (np.flatnonzero(labels == j) for j in set(labels))
-        )
-
-    best = min(
-        objective(np.array((0, *rest)))
-        for rest in itertools.product(range(2), repeat=9)
-    )
-    found = kernel_kmeans(jax.random.key(0), kernel, jnp.asarray(X), 2, num_restarts=50)
-    assert float(found.objective) == pytest.approx(best, rel=1e-9)
-    assert objective(np.asarray(found.labels)) == pytest.approx(best, rel=1e-9)
+def scores(clusters):
+    """Return the objective, and the eigenvalues where there are any."""
+    return np.append(getattr(clusters, "eigenvalues", ()), clusters.objective)
 
 
-def test_the_objective_in_h_lies_where_the_landmarks_say(rng, x64):
-    X = rng.normal(size=(N, DIM))
-    kernel = kernels.Gaussian(1.0)
-    found = kernel_kmeans(jax.random.key(0), kernel, jnp.asarray(X), K, num_landmarks=6)
-    G, labels = np.asarray(gram(kernel, jnp.asarray(X))), np.asarray(found.labels)
-    groups = [np.flatnonzero(labels == j) for j in range(K)]
-    exact = sum(G[m, m].sum() - G[np.ix_(m, m)].sum() / len(m) for m in groups)
-    assert (
-        float(found.objective) - 1e-9
-        <= exact
-        <= float(found.objective + found.phi.trace_residual) + 1e-9
-    )
-    assert float(found.phi.trace_residual) > 0.1
+@pytest.mark.parametrize("method", METHODS)
+@given(drawn=DESIGNS)
+@example(drawn=EVEN)
+def test_partitions_of_separated_designs_do_not_depend_on_order_turns_or_copies(
+    method, drawn
+):
+    assert not failures(method, drawn)
 
 
-@pytest.mark.parametrize("name", SOME)
-def test_whole_weights_are_copies_and_zero_is_none(blobs, rng, name, x64):
-    kernel = kernels.Gaussian(2.0)
-    weights = rng.permutation(
-        np.resize([0, 1, 2, 0, 3, 0], N)
-    )  # as many copies as points: one program for both
-    X = jnp.asarray(blobs[0])
-    copies = jnp.asarray(np.repeat(blobs[0], weights, axis=0))
-    weighted = ALL[name](jax.random.key(0), kernel, X, K, weights=np.float64(weights))
-    repeated = ALL[name](jax.random.key(0), kernel, copies, K, weights=np.ones(N))
-    assert float(weighted.objective) == pytest.approx(
-        float(repeated.objective), rel=1e-6
-    )
-    exists, labels = weights > 0, np.asarray(weighted.labels)
-    assert (
-        same_partition(labels[exists], blobs[1][exists])
-        and (labels[~exists] == -1).all()
-    )
-    if name != "k-means":
-        np.testing.assert_allclose(
-            weighted.eigenvalues, repeated.eigenvalues, rtol=1e-9
-        )
-    if name in ("spectral", "matrix-free"):
-        np.testing.assert_allclose(inner(weighted(X)), inner(repeated(X)), atol=1e-9)
+def test_other_partitions_are_caught():
+    def cluster_too_few(sets):
+        first = sets[0].copy()
+        first[N // 3 : 2 * N // 3] = first[0]
+        return [first, *sets[1:]]
+
+    def reversed_points(sets):
+        return [sets[0][::-1], *sets[1:]]
+
+    def wide(sets):
+        return [*sets[:2], 0.1 * sets[2], sets[3]]
+
+    uneven = EVEN | {"sizes": (4, 10)}
+    assert "the design" in failures("spectral", uneven, sabotage=reversed_points)
+    assert "order" in failures("spectral", EVEN, sabotage=wide)
+    assert "the design" in failures("spectral", EVEN, sabotage=cluster_too_few)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_embed_as_their_copies_do(method):
+    X = house.data().X
+    A = literal_gram(X, X, house.LENGTHSCALE)
+    weights, copies = weighted(house.rng())
+    # Of a matrix that is not symmetric the symmetric part counts.
+    skew = np.arange(N)[:, None] - np.arange(N)
+    X = A + skew if method == "from Gram" else X
+    results = four(method, [X] * 4, [weights] * 4, house.LENGTHSCALE)
+    for clusters, _, Z in results:
+        if method != "k-means":
+            assert_embedded(clusters, Z, A, copies)
+            continue
+        exact = literal_objective(A, weights, clusters.labels)
+        # All landmarks are points: nothing but rounding of N^2 products is lost.
+        assert float(clusters.objective) == pytest.approx(exact, rel=1e3 * house.eps())
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("spectral", marks=pytest.mark.slow), "k-means"]
-)
-def test_each_data_set_has_its_own_number_of_clusters(blobs, name):
-    X = jnp.asarray(blobs[0], jnp.float32)
-
-    def cluster(num_clusters, **options):
-        return ALL[name](jax.random.key(0), KERNELS[0], X, num_clusters, **options)
-
-    found = jax.device_get(
-        jax.jit(jax.vmap(lambda used: cluster(K, num_used=used)))(jnp.arange(K + 2))
-    )
-    assert list(found.converged) == [False, *[True] * K, False]
-    for used in range(1, K + 1):
-        one = jax.tree.map(lambda leaf, i=used: leaf[i], found)
-        alone = (
-            cluster(used) if used > 1 else one
-        )  # without a program for a single cluster
-        assert float(one.objective) == pytest.approx(float(alone.objective), rel=1e-4)
-        assert same_partition(one.labels, alone.labels) and {*one.labels.tolist()} == {
-            *range(used)
-        }
-        assert list(np.isinf(one.centers).all(axis=1)) == [j >= used for j in range(K)]
-        assert np.array_equal(one.predict(X), one.labels)
-
-
-@pytest.mark.parametrize("name", SOME)
-def test_degenerate_input_has_the_right_answer(name):
-    tiny = 100 * eps(jnp.float32)
-    kernel = kernels.Gaussian(1.0)
-
-    def find(X, k):
-        used = {"num_used": jnp.int32(k)} if len(X) > 1 else {}
-        found = ALL[name](
-            jax.random.key(0),
-            kernel,
-            np.asarray(X, np.float32),
-            len(X),
-            num_restarts=1,
-            **used,
-        )
-        return jax.device_get(found)
-
-    one = find(np.ones((1, 1)), 1)
-    assert (
-        one.labels.tolist() == [0]
-        and float(one.objective) <= tiny
-        and bool(one.converged)
-    )
-    far = 20 * np.arange(6.0)[:, None]
-    assert set(find(far, 1).labels.tolist()) == {0}
-    apart = find(far, 6)
-    assert (
-        sorted(apart.labels.tolist()) == list(range(6))
-        and float(apart.objective) <= tiny
-    )
-    copies = find(np.repeat(far[:2], 3, axis=0), 2)
-    assert same_partition(copies.labels, [0, 0, 0, 1, 1, 1]) and bool(copies.converged)
-    too_many = find(
-        np.zeros((6, 1)), 2
-    )  # one distinct point: one cluster, the other stays empty
-    assert np.isfinite(too_many.centers[:2]).all() and float(too_many.objective) <= tiny
-
-
-@pytest.mark.parametrize("name", SOME)
-def test_nan_is_told(blobs, name, x64):
-    X = blobs[0].copy()
-    X[3, 1] = np.nan
-    assert not bool(
-        ALL[name](jax.random.key(0), KERNELS[0], X, K, weights=np.ones(N)).converged
-    )
-    for unfit in (
-        -1.0,
-        1e307,
-    ):  # where the sum is infinite, each eigenvalue would be zero
-        found = ALL[name](
-            jax.random.key(0), KERNELS[0], blobs[0], K, weights=jnp.full(N, unfit)
-        )
-        assert not bool(found.converged) and not np.isfinite(float(found.objective))
-
-
-def test_of_a_matrix_that_is_not_symmetric_the_symmetric_part_counts(blobs, rng, x64):
-    A, skew = np.asarray(gram(KERNELS[0], blobs[0])), rng.normal(size=(N, N))
-    a, b = (
-        spectral_from_gram(jax.random.key(0), M, K, weights=np.ones(N))
-        for M in (A, A + skew - skew.T)
-    )
-    assert np.array_equal(a.labels, b.labels)
-    np.testing.assert_allclose(a.eigenvalues, b.eigenvalues, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
+    ("method", "kernel"),
     [
-        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 0), "num_clusters"),
-        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 5), "num_clusters"),
-        (lambda key, X: kernel_spectral(key, KERNELS[0], X[0], 1), "X"),
-        (
-            lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, num_restarts=0),
-            "num_restarts",
-        ),
-        (
-            lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, matrix_free=1),
-            "matrix_free",
-        ),
-        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, num_used=3), "num_used"),
-        (
-            lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, num_used=X[0, 0]),
-            "num_used",
-        ),
-        (lambda key, X: spectral_from_gram(key, X, 2), "square"),
-        (lambda key, X: spectral_from_gram(key, jnp.eye(4), 5), "num_clusters"),
-        (lambda key, X: spectral_from_gram(key, jnp.eye(4, dtype=int), 2), "K"),
-        (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 0), "num_clusters"),
-        (
-            lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, num_landmarks=5),
-            "num_landmarks",
-        ),
-        (
-            lambda key, X: kernel_kmeans(
-                key, KERNELS[0], X, 2, num_landmarks=2, rank=3
-            ),
-            "rank",
-        ),
-        (lambda key, X: kernel_kmeans(key, KERNELS[1], X, 2), "semidefinite"),
+        ("spectral", Distance()),
+        ("from Gram", Distance()),
+        ("matrix-free", Distance()),
+        pytest.param("matrix-free", Gaussian(1.0), marks=pytest.mark.slow),
     ],
 )
-def test_bad_input_is_named(call, name):
-    with pytest.raises(ValueError, match=name):
-        call(jax.random.key(0), jnp.ones((4, 2)))
+def test_separated_clusters_are_found_and_new_points_join_them(method, kernel):
+    """Of a kernel that is not positive semidefinite, too, whose leading eigenvalues are those of largest modulus."""
+    means, noise, truth, _ = design(EVEN)
+    X = cast(means + noise * house.rng().normal(size=(N, DIM)))
+    A = literal_gram(X, X, 1.0)
+    if isinstance(kernel, Distance):
+        gaps = np.float64(X)[:, None] - np.float64(X)
+        A = np.sqrt((gaps**2).sum(axis=-1))
+    order = house.rng().permutation(N)
+    # New points are as near to the others as these are to their place.
+    near = X[order] + cast(0.01)
+    if method == "from Gram":
+        X = cast(A)
+        near = X[order]
+    run = jax.jit(partial(cluster, method))
+    clusters, predicted, Z = jax.device_get(run(house.key(3), kernel, X))
+    assert same_partition(clusters.labels, truth)
+    assert clusters.converged
+    assert np.array_equal(predicted, clusters.labels)
+    assert_embedded(clusters, Z, A, np.arange(N))
+    predict = jax.jit(lambda clusters, X: clusters.predict(X))
+    assert np.array_equal(predict(clusters, near), clusters.labels[order])
+    if method == "spectral":
+        for rows, shape in ((near[0], ()), (near[None], (1, N)), (near[:0], (0,))):
+            assert jax.eval_shape(predict, clusters, rows).shape == shape
+
+
+def test_kernel_kmeans_of_landmarks_bounds_the_objective_in_h():
+    data = house.data()
+    run = jax.jit(partial(kernel_kmeans, num_clusters=K, num_landmarks=M))
+    options = {"kernel": house.KERNEL, "X": data.X, "weights": data.weights}
+    clusters = jax.device_get(run(house.key(), **options))
+    A = literal_gram(data.X, data.X, house.LENGTHSCALE)
+    exact = literal_objective(A, np.float64(data.weights), clusters.labels)
+    rounding = N * house.eps()
+    # What the landmarks do not see is not small, or the bounds would say nothing.
+    residual = float(clusters.phi.trace_residual)
+    assert residual > 0.1
+    assert clusters.objective - rounding <= exact
+    assert exact <= clusters.objective + residual + rounding
+
+
+@partial(jax.jit, static_argnames="method")
+def used_of_five(method, X, used):
+    def run(X, used):
+        function = kernel_kmeans if method == "k-means" else kernel_spectral
+        clusters = function(house.key(), house.KERNEL, X, len(X), num_used=used)
+        return clusters, clusters.predict(X)
+
+    return jax.vmap(run)(X, used)
+
+
+@pytest.mark.parametrize("method", ["spectral", "k-means"])
+def test_degenerate_sets_have_the_right_answer_and_numbers_of_clusters_of_their_own(
+    method,
+):
+    """Five points far apart, copies of two, equal points, and whatever; each set with a number of clusters."""
+    X = house.data(shape=house.ODD).X
+    # At twenty lengthscales a kernel value is zero.
+    far = 30 * np.arange(5.0)[:, None]
+    sets = cast([far, far, far[[0, 0, 0, 1, 1]], 0 * far, X, X, X, X])
+    used = np.array([1, 5, 2, 2, 2, 3, 0, 6], np.int32)
+    # In double precision the spectral one compares the numbers with int64, which strict promotion refuses.
+    with jax.numpy_dtype_promotion("standard"):
+        results = used_of_five(method, sets, used)
+    clusters, predicted = jax.device_get(results)
+    labels = clusters.labels
+    valid = (used > 0) & (used < 6)
+    assert np.array_equal(clusters.converged, valid)
+    unused = np.arange(5) >= used[:, None]
+    is_infinite = np.isinf(clusters.centers).all(axis=2)
+    assert np.array_equal(is_infinite[valid], unused[valid])
+    assert np.array_equal(predicted[valid], labels[valid])
+    assert set(labels[0]) == {0}
+    assert sorted(labels[1]) == [*range(5)]
+    assert same_partition(labels[2], [0, 0, 0, 1, 1])
+    assert clusters.objective[1:4].max() <= 100 * house.eps()
+    if method == "k-means":
+        A = literal_gram(X, X, house.LENGTHSCALE)
+        objective = partial(literal_objective, A, np.ones(5))
+        for number in (4, 5):
+            partitions = itertools.product(range(used[number]), repeat=5)
+            best = min(map(objective, map(np.array, partitions)))
+            value = float(clusters.objective[number])
+            assert value == pytest.approx(best, rel=1e3 * house.eps())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_decides_nothing_is_not_converged(method):
+    """NaN, weights that are none or whose sum overflows, and a Gram matrix that is the identity."""
+    X = house.data().X
+    missing = np.where(np.arange(N)[:, None] == 3, np.nan, X)
+    sets = [inputs(method, points) for points in (missing, X, X, 1e3 * X)]
+    largest = float(np.finfo(house.dtype()).max) / 10
+    weights = np.outer([1, -1, largest, 1], np.ones(N))
+    results = [clusters for clusters, _, _ in four(method, sets, weights)]
+    assert not any(clusters.converged for clusters in results)
+    assert not np.isfinite([clusters.objective for clusters in results[1:3]]).any()
+
+
+def test_equal_eigenvalues_are_final_only_if_all_are_used():
+    sets = [np.kron(np.eye(n), np.ones((N // n, N // n))) for n in (3, 4, 6, 12)]
+    results = four("from Gram", sets, np.ones((4, N)))
+    assert [bool(clusters.converged) for clusters, _, _ in results] == [True] + 3 * [
+        False
+    ]
 
 
 def test_without_the_matrix_nothing_is_n_by_n():
+    """From 5,001 points on products are computed in blocks; the matrix would have 1.6 GB."""
     n = 20_000
+    run = partial(kernel_spectral, kernel=Distance(), num_clusters=K)
     X = jax.ShapeDtypeStruct((n, 3), jnp.float32)
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    run = lambda key, X: kernel_spectral(key, KERNELS[0], X, K)  # noqa: E731
-    assert (
-        largest_intermediate(run, key, X) <= 2_000 * n
-    )  # 160 MB of the 1.6 GB of the matrix
-    dense = jax.ShapeDtypeStruct((100, 3), jnp.float32)
-    assert (
-        largest_intermediate(run, key, dense) >= 100 * 100
-    )  # the walk does see what is built
-
-
-def spheres(num_points, seed=0):
-    """Nested spheres of radii 1, 5 and 10 in dimension 20, noise .5: well separated."""
-    key = jax.random.key(seed)
-    return problems.nested_spheres(
-        key, num_points=num_points, dim=20, radii=(1, 5, 10), noise=0.5, radial=False
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "kernel",
-    [kernels.Gaussian(4.0), kernels.Distance()],
-    ids=lambda k: type(k).__name__,
-)
-def test_without_the_matrix_the_labels_are_those_with_it(kernel):
-    data = spheres(3_000)
-    a, b = (
-        kernel_spectral(jax.random.key(1), kernel, data.points, K, matrix_free=free)
-        for free in (True, False)
-    )
-    assert (
-        same_partition(a.labels, b.labels) and bool(a.converged) and bool(b.converged)
-    )
-    assert float(misclassification_rate(data.labels, a.labels)) <= 0.01
+    assert largest_intermediate(lambda X: run(house.key(), X=X), X) <= 2_000 * n
+    few = jax.ShapeDtypeStruct((100, 3), jnp.float32)
+    assert largest_intermediate(lambda X: run(house.key(), X=X), few) >= 100 * 100
 
 
 @pytest.mark.slow
@@ -380,20 +360,6 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    rate, kilobytes = (float(line) for line in done.stdout.split())
-    assert rate <= 0.01 and kilobytes < 2 * 2**20
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1.0])
-def test_a_kernel_matrix_that_is_the_identity_is_not_clustered(scale, rng):
-    X, key = rng.normal(size=(60, 4)), jax.random.key(0)
-    for cluster in (kernel_spectral, kernel_kmeans):
-        found = cluster(key, Gaussian(scale), np.float32(X), 3)
-        assert bool(found.converged) == (scale == 1)
-
-
-def test_equal_eigenvalues_are_final_only_if_all_are_used():
-    K = np.kron(np.eye(5), np.ones((4, 4))).astype(np.float32)
-    for count in (1, 3, 5):
-        found = spectral_from_gram(jax.random.key(0), K, count)
-        assert bool(found.converged) == (count == 5)
+    rate, kilobytes = map(float, done.stdout.split())
+    assert rate <= 0.01
+    assert kilobytes < 2 * 2**20

@@ -1,440 +1,305 @@
-"""k-means against literal Lloyd steps and all partitions; seeding, empty clusters, duplicates, offsets, memory."""
+"""k-means against literal Lloyd steps from all starts; empty clusters, copies, offsets, weights, restarts, memory."""
 
 import itertools
 from functools import partial
 
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.numerics import eps, same_partition
+from support.numerics import same_partition
 
-from jaxkern.kmeans import _lloyd, _seeding, kmeans
+from jaxkern.kmeans import _lloyd, kmeans
 
-MEANS = 10.0 * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-1, -1, 1]])
-N, DIM, K = 62, 3, 4  # with blocks of 25 rows the last one is padded
-
-
-def separated(rng):
-    """Four tight clusters: seeding misses one with probability below 1e-4 at each step, for any key."""
-    truth = rng.permutation(np.arange(N) % K)
-    return MEANS[truth] + 0.05 * rng.uniform(-1, 1, (N, DIM)), truth
+N, _, DIM = house.USUAL
+K = 3  # as many as the groups of the data of the house
+MANY = 12  # coordinates: beyond 8 the nearest centre is found by products
+TRUTH = np.random.default_rng(1).permutation(np.arange(N) % K)
 
 
-def literal_lloyd(X, centers):
-    """Textbook Lloyd for data in which no cluster ever loses all its points."""
-    while True:
-        labels = ((X[:, None] - centers[None]) ** 2).sum(-1).argmin(1)
-        means = np.stack([X[labels == j].mean(0) for j in range(len(centers))])
-        if np.allclose(means, centers, rtol=0, atol=1e-14):
-            return labels, centers
-        centers = means
+def separated(dim=DIM, noise=0.05):
+    """Return tight clusters: seeding misses one with probability below 1e-4 at each step, for any key."""
+    centers = 10 * np.eye(K, dim)
+    return centers[TRUTH] + noise * house.rng().uniform(-1, 1, (N, dim))
 
 
-def objective_of(X, labels, centers):
-    return ((np.float64(X) - np.float64(centers)[labels]) ** 2).sum()
+def cast(values):
+    return np.asarray(values, house.dtype())
 
 
-def assert_consistent(X, result):
-    """The fields belong together, whatever the iteration did."""
+def ones():
+    return np.ones(N, house.dtype())
+
+
+def uniform():
+    """Return points without groups: Lloyd takes several steps."""
+    return cast(house.rng().uniform(size=(N, DIM)))
+
+
+def squares(X, centers):
+    """Return squared distances (..., n, k) to centres (..., k, d)."""
+    return ((X[:, None] - centers[..., None, :, :]) ** 2).sum(axis=-1)
+
+
+def literal_step(X, weights, centers):
+    """Return the weighted means (..., k, d) of the points that are nearest to each centre; NaN if there is none."""
+    labels = squares(X, centers).argmin(axis=-1)
+    members = np.eye(centers.shape[-2])[labels] * weights[:, None]
+    sums = np.swapaxes(members, -1, -2) @ X
+    with np.errstate(invalid="ignore"):
+        return sums / members.sum(axis=-2)[..., None]
+
+
+def in_order(centers):
+    """Return centres (..., k, d) by their first coordinate: clusters have no order."""
+    order = np.argsort(centers[..., 0], axis=-1)
+    return np.take_along_axis(centers, order[..., None], axis=-2)
+
+
+def assert_consistent(X, result, weights=None):
+    """Assert that labels are the nearest centres, and that the objective is the sum of their squared distances."""
     X = np.float64(X)
-    labels, centers = np.asarray(result.labels), np.float64(result.centers)
-    unit = eps(result.centers.dtype)
-    tiny = 100 * unit * max((X**2).sum(1).max(), 1e-30)
-    assert (
-        np.isfinite(centers).all() and labels.min() >= 0 and labels.max() < len(centers)
-    )
-    distances = ((X[:, None] - centers[None]) ** 2).sum(-1)
-    own = distances[np.arange(len(X)), labels]
-    assert (own <= distances.min(1) + tiny).all()
-    assert (
-        abs(float(result.objective) - own.sum())
-        <= 50 * unit * own.sum() + len(X) * tiny * unit
-    )
-
-
-@pytest.mark.parametrize(
-    "offset", [0.0, 1e4]
-)  # nearest centres by products, and by direct differences
-@pytest.mark.parametrize(
-    "few", [3, *(pytest.param(few, marks=pytest.mark.slow) for few in (1, 2, K))]
-)
-def test_of_the_clusters_only_those_used_are_there(few, offset, rng):
-    X, options = (
-        np.float32(offset + rng.normal(size=(N, 12))),
-        {"num_candidates": 2, "num_restarts": 3},
-    )
-    some = jax.vmap(
-        lambda used: kmeans(jax.random.key(5), X, K, num_used=used, **options)
-    )(jnp.arange(1, K + 1))
-    centers, labels = np.asarray(some.centers), np.asarray(some.labels)
-    for used in range(1, K + 1):
-        assert np.isinf(centers[used - 1, used:]).all() and {
-            *labels[used - 1].tolist()
-        } == {*range(used)}
-    alone = kmeans(jax.random.key(5), X, few, **options)
-    assert np.array_equal(labels[few - 1], alone.labels)
-    np.testing.assert_allclose(
-        centers[few - 1, :few], alone.centers, rtol=1e-5, atol=1e-5
-    )
-    assert int(np.asarray(some.iterations)[few - 1]) == int(alone.iterations)
-
-
-def test_separated_clusters_are_found_from_every_seed(dtype, rng):
-    X, truth = separated(rng)
-    X = jnp.asarray(X, dtype)
-    for seed in range(10):
-        result = kmeans(jax.random.key(seed), X, K)
-        assert same_partition(result.labels, truth) and bool(result.converged)
-        assert result.labels.dtype == result.iterations.dtype == jnp.int32
-        assert_consistent(X, result)
-        means = np.stack(
-            [np.asarray(X)[np.asarray(result.labels) == j].mean(0) for j in range(K)]
-        )
-        np.testing.assert_allclose(result.centers, means, atol=20 * 10 * eps(dtype))
-
-
-def test_lloyd_takes_the_literal_steps_from_every_start(rng, x64):
-    """All 35 triples out of 7 points as starts."""
-    X = rng.normal(size=(7, 2))
-    starts = np.stack(
-        [X[list(chosen)] for chosen in itertools.combinations(range(7), 3)]
-    )
-
-    def run(start):
-        return _lloyd.lloyd(
-            _lloyd.Blocks.cut(jnp.asarray(X), None, 4), start, 100, jnp.zeros(())
-        )
-
-    found, converged, _ = jax.device_get(jax.jit(jax.vmap(run))(starts))
-    assert converged.all()
-    objectives = []
-    for start, centers in zip(starts, found, strict=True):
-        labels, expected = literal_lloyd(X, start)
-        np.testing.assert_allclose(centers, expected, atol=1e-12)
-        objectives.append(objective_of(X, labels, expected))
-    result = kmeans(jax.random.key(3), jnp.asarray(X), 3, tolerance=0.0)
-    assert np.abs(np.array(objectives) - float(result.objective)).min() <= 1e-12
-
-
-def test_one_cluster_is_the_mean(dtype, rng):
-    X = np.asarray(rng.normal(size=(N, DIM)) + 5, dtype)
-    result, exact = kmeans(jax.random.key(0), X, 1), np.float64(X)
-    np.testing.assert_allclose(
-        np.asarray(result.centers)[0], exact.mean(0), rtol=10 * eps(dtype)
-    )
+    weights = np.ones(len(X)) if weights is None else np.float64(weights)
+    centers = np.float64(result.centers)
+    centers = centers[np.isfinite(centers).all(axis=1)]
+    labels = np.asarray(result.labels)
+    assert (labels[weights == 0] == -1).all()
+    exists = weights > 0
+    distances = squares(X, centers)[exists]
+    nearest = distances[np.arange(len(distances)), labels[exists]]
+    # A score is a difference of squared norms of centred points.
+    rounding = 100 * house.eps() * ((X - X.mean(axis=0)) ** 2).sum(axis=1).max()
+    assert (nearest <= distances.min(axis=1) + rounding).all()
+    # Centres have rounding of the size of the points, whose square counts where points stand on their centre.
+    step = 10 * house.eps() * np.abs(X).max()
     assert float(result.objective) == pytest.approx(
-        ((exact - exact.mean(0)) ** 2).sum(), rel=20 * eps(dtype)
+        weights[exists] @ nearest, rel=50 * house.eps(), abs=X.size * step**2
     )
-    assert bool(result.converged) and not np.asarray(result.labels).any()
 
 
-@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.slow), 9])
-def test_as_many_clusters_as_points_leaves_nothing_over(n, rng):
-    X = jnp.asarray(rng.normal(size=(n, DIM)), jnp.float32)
-    result = kmeans(jax.random.key(0), X, n, tolerance=0.0)
-    assert sorted(result.labels.tolist()) == list(range(n)) and bool(result.converged)
-    assert float(result.objective) <= X.size * (10 * eps("float32")) ** 2
+@pytest.mark.parametrize(("weighted", "number"), [(False, 7), (True, 37)])
+def test_every_step_is_the_literal_one(weighted, number):
+    """Seeds are rows of positive weight, and the first step tells which: all triples of rows are tried.
+
+    From these keys it takes four steps at least.
+    """
+    X = uniform()
+    exact = np.float64(X)
+    weights = house.data().weights if weighted else None
+    masses = np.float64(weights) if weighted else np.ones(N)
+    starts = exact[list(itertools.combinations(np.flatnonzero(masses), K))]
+    tolerance = 100 * house.eps()
+    run = partial(kmeans, house.key(number), X, K, weights=weights, tolerance=0.0)
+    first = run(max_iterations=1)
+    assert not first.converged
+    steps = in_order(literal_step(exact, masses, starts))
+    gaps = np.abs(steps - in_order(np.asarray(first.centers)))
+    centers = starts[gaps.max(axis=(1, 2)).argmin()]
+    for count in range(1, 20):
+        centers = literal_step(exact, masses, centers)
+        result = run(max_iterations=count)
+        centers_now = in_order(np.asarray(result.centers))
+        np.testing.assert_allclose(centers_now, in_order(centers), atol=tolerance)
+        assert_consistent(X, result, weights)
+        assert int(result.iterations) == count
+        if result.converged:
+            break
+    assert 4 <= count < 19
+    assert float(result.objective) < float(first.objective)
+    assert result.labels.dtype == result.iterations.dtype == jnp.int32
+
+
+@pytest.mark.parametrize("offset", [0, 1000])
+def test_separated_clusters_are_found_from_every_key_in_any_order_and_by_blocks(offset):
+    """With the offset float32 knows |x|^2 to 0.06 only, and the clusters are 10 apart with noise of 0.05."""
+    X = cast(separated() + offset)
+    means = [np.float64(X)[j == TRUTH].mean(axis=0) for j in range(K)]
+    for number in range(10):
+        result = kmeans(house.key(number), X, K)
+        assert same_partition(result.labels, TRUTH)
+        assert result.converged
+        assert_consistent(X, result)
+        centers = in_order(np.asarray(result.centers))
+        atol = 10 * house.eps() * (10 + offset)
+        np.testing.assert_allclose(centers, in_order(np.array(means)), atol=atol)
+    # The last of blocks of 10 is padded.
+    blocked = kmeans(house.key(), X, K, block_size=10, num_candidates=1)
+    order = house.rng(1).permutation(N)
+    shuffled = kmeans(house.key(), X[order], K, block_size=10**6)
+    assert same_partition(blocked.labels, TRUTH)
+    assert_consistent(X, blocked)
+    assert same_partition(shuffled.labels, TRUTH[order])
+
+
+def test_as_many_clusters_as_points_leave_nothing_over():
+    """From 21 clusters on their sums are scattered on a CPU."""
+    X = house.data().X
+    result = kmeans(house.key(), X, N, tolerance=0.0)
+    assert sorted(result.labels.tolist()) == [*range(N)]
+    assert result.converged
+    assert_consistent(X, result)
+    np.testing.assert_allclose(
+        result.centers, X[np.argsort(result.labels)], atol=10 * house.eps() * 4
+    )
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-4])
-@pytest.mark.parametrize("distinct", [1, 3])
-def test_copies_of_fewer_points_than_clusters_are_no_trouble(
-    distinct, tolerance, dtype, rng
-):
-    """Exact copies: some clusters stay empty, nothing is NaN, and the iteration does not swap them for ever."""
+@pytest.mark.parametrize("distinct", [1, K - 1])
+def test_copies_of_fewer_points_than_clusters_do_not_swap_for_ever(distinct, tolerance):
     truth = np.arange(N) % distinct
-    X = jnp.asarray(MEANS[:3][truth] + 0.1, dtype)
-    for seed in range(3):
-        result = kmeans(jax.random.key(seed), X, K, tolerance=tolerance)
+    X = cast(10 * np.eye(K, DIM)[truth] + 0.1)
+    for number in range(3):
+        result = kmeans(house.key(number), X, K, tolerance=tolerance)
         assert_consistent(X, result)
-        assert float(result.objective) <= X.size * (N * 10 * eps(dtype)) ** 2
-        assert bool(result.converged) and int(result.iterations) <= 10
-        groups = [
-            set(np.asarray(result.labels)[truth == j].tolist()) for j in range(distinct)
-        ]
-        assert len(set.union(*groups)) == sum(map(len, groups))
+        assert result.converged
+        assert int(result.iterations) <= 10
+        # No cluster has two different points.
+        labels = result.labels.tolist()
+        assert len({*zip(labels, truth, strict=True)}) == len({*labels})
 
 
-def test_a_common_offset_costs_no_digits(rng):
-    """On a grid that float32 holds exactly with and without the offset, the data are the same data.
-
-    Clusters are 0.3 apart: with the offset, float32 knows |x|^2 to 0.2 only.
-    """
-    X = np.round(separated(rng)[0] / 32 * 8192) / 8192
-    near, far = jnp.asarray(X, jnp.float32), jnp.asarray(X + 1000, jnp.float32)
-    assert np.array_equal(
-        np.asarray(far, np.float64) - 1000, np.asarray(near, np.float64)
-    )
-    for seed in range(3):
-        a, b = (
-            kmeans(jax.random.key(seed), near, K),
-            kmeans(jax.random.key(seed), far, K),
-        )
-        assert np.array_equal(a.labels, b.labels)
-        np.testing.assert_allclose(
-            b.centers - 1000, a.centers, atol=1000 * eps("float32")
-        )
-        rounding = X.size * (1000 * eps("float32")) ** 2
-        assert (
-            abs(float(a.objective) - float(b.objective))
-            <= 20 * eps("float32") * float(a.objective) + rounding
-        )
-        exact = objective_of(far, np.asarray(b.labels), b.centers)
-        assert float(b.objective) == pytest.approx(exact, rel=20 * eps("float32"))
+def far_apart(dim):
+    """Return points of which two clusters are 8 apart, a million from the third."""
+    X = 0.5 * house.rng().normal(size=(N, dim))
+    X[TRUTH > 0, 0] += 1e6
+    X[TRUTH > 1, 1] += 8
+    return cast(X)
 
 
-def test_empty_clusters_restart_at_different_far_points(dtype):
+@jax.jit
+def mapped(numbers, X, used):
+    """Return one result for each key and number of clusters that are used."""
+
+    def run(number, used):
+        options = {"num_used": used, "num_candidates": 2, "num_restarts": 3}
+        return kmeans(jax.random.key(number), X, K, **options)
+
+    return jax.vmap(run)(numbers, used)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_only_the_clusters_that_are_used_have_points(offset):
+    """Nearest centres are found by products, and far from the origin by direct differences."""
+    X = cast(offset + house.rng().normal(size=(N, MANY)))
+    numbers = np.full(K + 2, 5)
+    results = jax.device_get(mapped(numbers, X, np.arange(K + 2, dtype=np.int32)))
+    assert results.converged.tolist() == [False, *[True] * K, False]
+    tolerance = 100 * house.eps() * (1 + offset)
+    for used in range(1, K + 1):
+        result = jax.tree.map(lambda leaf, used=used: leaf[used], results)
+        assert np.isinf(result.centers[used:]).all()
+        assert {*result.labels.tolist()} == {*range(used)}
+        assert_consistent(X, result)
+        centers = np.float64(result.centers[:used])
+        means = literal_step(np.float64(X), np.ones(N), centers)
+        np.testing.assert_allclose(centers, means, atol=tolerance)
+
+
+def test_clusters_far_apart_for_their_size_are_told_apart():
+    """In float32 a product rounds the squared distances of clusters 8 apart by 1e5."""
+    numbers = np.arange(K + 2)
+    many = mapped(numbers, far_apart(MANY), np.full(K + 2, K, np.int32))
+    few = kmeans(house.key(), far_apart(DIM), K, weights=ones(), num_restarts=4)
+    for labels in [*many.labels, few.labels]:
+        assert same_partition(labels, TRUTH)
+    # The noise has variance 1 / 4; float32 rounds centres by 0.03.
+    variances = np.append(many.objective / MANY, few.objective / DIM) / N
+    assert np.all(np.abs(variances - 0.25) < 0.1)
+    assert many.converged.all()
+    assert few.converged
+
+
+@jax.jit
+def one_start(X, start, steps):
+    # The public function draws its starts, of which none loses all points of a cluster here.
+    blocks = _lloyd.Blocks.cut(X, None, 4)
+    return _lloyd.lloyd(blocks, start, steps, jnp.zeros((), X.dtype))
+
+
+def test_empty_clusters_restart_at_different_far_points():
     """Centres 1e3 and 2e3 win nothing: they move to 20 and 0, the points farthest from 6, and all ends well."""
-    rows, start = (
-        np.array([[0], [0.125], [10], [20]], dtype),
-        np.array([[6], [1000], [2000]], dtype),
-    )
-    run = jax.jit(
-        lambda steps: _lloyd.lloyd(
-            _lloyd.Blocks.cut(rows, None, 3), start, steps, jnp.zeros((), dtype)
-        )
-    )
-    assert np.asarray(run(1)[0])[1:].ravel().tolist() == [20, 0]
-    centers, converged, _ = jax.device_get(run(50))
-    assert converged and sorted(centers.ravel().tolist()) == [0.0625, 10, 20]
+    X = cast([[0], [0.125], [10], [20], [10]])
+    start = cast([[6], [1000], [2000]])
+    assert one_start(X, start, 1)[0].ravel().tolist()[1:] == [20, 0]
+    centers, converged, _ = one_start(X, start, 50)
+    assert converged
+    assert sorted(np.asarray(centers).ravel().tolist()) == [0.0625, 10, 20]
 
 
-def test_rounding_of_a_mean_reseeds_no_cluster(dtype):
-    """Copies of 0.1, whose mean is off by a few units in the last place: the empty cluster stays where it was."""
-    rows, labels = np.full((N, 1), 0.1, dtype), jnp.zeros(N, jnp.int32)
-    centers = jnp.array([[0.1 * (1 + 4 * eps(dtype))], [3]], dtype)
-
-    @jax.jit
-    def reseed(rows):
-        blocks = _lloyd.Blocks.cut(rows, None, N)
-        return _lloyd._reseed(
-            blocks, centers, labels, centers, jnp.array([False, True])
-        )
-
-    assert np.array_equal(reseed(rows), centers)
-    rows[7] = 0.11
-    moved = np.asarray(reseed(rows))
-    assert moved[1] == rows[7] and moved[0] == centers[0]
+def test_rounding_of_a_mean_reseeds_no_cluster():
+    """Copies of 0.1 whose mean is off by two units in the last place: empty clusters stay where they were."""
+    X = np.full((5, 1), 0.1, house.dtype())
+    start = cast([[0.1 * (1 + 2 * house.eps())], [3], [4]])
+    centers = np.asarray(one_start(X, start, 1)[0])
+    assert centers[1:].tolist() == [[3], [4]]
+    X[3] = 0.11
+    centers = np.asarray(one_start(X, start, 1)[0])
+    assert centers[1] == X[3]
 
 
-def test_more_restarts_are_never_worse(rng):
-    X = jnp.asarray(rng.uniform(size=(N, DIM)), jnp.float32)
-    for seed in range(5):
-        key = jax.random.key(seed)
-        one, four = kmeans(key, X, K), kmeans(key, X, K, num_restarts=4)
-        assert float(four.objective) <= float(one.objective) * (1 + 20 * eps("float32"))
-        assert_consistent(X, four)
+def test_sums_by_products_are_the_literal_ones():
+    """The route of accelerators, which the public function does not take on a CPU."""
+    X = house.data().X
+    weights = house.data().weights
+    labels = np.arange(N, dtype=np.int32) % (K + 1)  # K is padding, in no sum
+    members = np.float64(labels[:, None] == np.arange(K))
+    sums = jax.jit(partial(_lloyd._matmul_sums, num_clusters=K))
+    rows, masses = sums(X.T, weights, labels)
+    tolerance = N * house.eps() * np.abs(X).max()
+    np.testing.assert_allclose(rows, members.T @ X, atol=tolerance)
+    np.testing.assert_allclose(masses, members.T @ weights, atol=tolerance)
 
 
-def test_converged_is_honest(rng):
-    X = jnp.asarray(rng.uniform(size=(N, DIM)), jnp.float32)
-    stopped = kmeans(jax.random.key(0), X, K, max_iterations=1, tolerance=0.0)
-    assert not stopped.converged and int(stopped.iterations) == 1
-    done = kmeans(jax.random.key(0), X, K, tolerance=0.0)
-    assert done.converged and 1 < int(done.iterations) < 300
-    assert float(done.objective) < float(stopped.objective)
-    means = np.stack(
-        [np.asarray(X)[np.asarray(done.labels) == j].mean(0) for j in range(K)]
-    )
-    np.testing.assert_allclose(done.centers, means, atol=10 * eps("float32"))
-    for restarts in (1, 4):
-        broken = kmeans(
-            jax.random.key(0), X.at[3, 1].set(jnp.nan), K, num_restarts=restarts
-        )
-        assert not broken.converged and not jnp.isfinite(broken.objective)
+def test_more_restarts_are_never_worse():
+    X = uniform()
+    better = 0
+    for number in range(5):
+        single = kmeans(house.key(number), X, K, weights=ones())
+        several = kmeans(house.key(number), X, K, weights=ones(), num_restarts=4)
+        assert_consistent(X, several)
+        rounding = 20 * house.eps() * float(single.objective)
+        assert float(several.objective) <= float(single.objective) + rounding
+        better += float(several.objective) < float(single.objective) - rounding
+    assert better > 0
 
 
-def test_results_do_not_depend_on_blocks_or_the_order_of_points(rng):
-    X, order = np.float32(separated(rng)[0]), rng.permutation(N)
-    whole = kmeans(jax.random.key(0), X, K)
-    for block_size in [25, 10**6]:
-        blocked = kmeans(jax.random.key(0), X, K, block_size=block_size)
-        assert np.array_equal(whole.labels, blocked.labels)
-        np.testing.assert_allclose(
-            blocked.centers, whole.centers, atol=100 * eps("float32")
-        )
-    shuffled = kmeans(jax.random.key(5), X[order], K)
-    assert same_partition(shuffled.labels, np.asarray(whole.labels)[order])
+@pytest.mark.parametrize("num_restarts", [1, 4])
+def test_nan_and_wrong_weights_are_no_result(num_restarts):
+    X = house.data().X
+    third = np.arange(N) == 3
+    largest = float(np.finfo(house.dtype()).max)
+    cases = [(X, entry * ones()) for entry in (0, -1, largest)]
+    cases += [(X, np.where(third, entry, ones())) for entry in (-1, np.nan)]
+    cases.append((np.where(third[:, None], np.nan, X), ones()))
+    for points, weights in cases:
+        # Weights of NumPy would be refused.
+        weights = jnp.asarray(cast(weights))
+        options = {"weights": weights, "num_restarts": num_restarts}
+        result = kmeans(house.key(), cast(points), K, **options)
+        assert not np.isfinite(result.objective)
+        assert not result.converged
 
 
-def test_all_ways_to_sum_clusters_agree(rng):
-    rows = np.float32(rng.normal(size=(20, DIM)))
-    labels = (
-        np.arange(20, dtype=np.int32) % 5
-    )  # 4 stands for padding, which no sum contains
-    weights = np.float32(rng.uniform(size=20))
-    expected = [
-        np.stack([column[labels == j].sum(0) for j in range(K)])
-        for column in (rows, weights)
-    ]
-    for sums in (_lloyd._scattered_sums, _lloyd._matmul_sums, _lloyd._mixed_sums):
-        found = jax.jit(partial(sums, num_clusters=K))(rows.T, weights, labels)
-        jax.tree.map(
-            partial(np.testing.assert_allclose, atol=50 * eps("float32")),
-            list(found),
-            expected,
-        )
-
-
-@pytest.mark.parametrize("num_candidates", [1, 4])
-def test_seeds_are_different_points_even_among_copies(num_candidates, rng):
-    """Copies are at distance exactly 0: all distinct points come first, then the rest without repetition."""
-    X = np.float32(rng.normal(size=(3, DIM)) * 0.1 + 7)[np.arange(11) % 3]
-    draw = jax.jit(
-        jax.vmap(lambda key: _seeding.plus_plus(key, X, None, 11, num_candidates))
-    )
-    seeds = np.asarray(draw(jax.random.split(jax.random.key(2), 30)))
-    assert seeds.dtype == np.int32
-    assert (np.sort(seeds, axis=1) == np.arange(11)).all()
-    assert (np.sort(seeds[:, :3] % 3, axis=1) == np.arange(3)).all()
-
-
-def pair_shares(X, num_candidates, draws=20_000):
-    """How often each ordered pair of points is chosen as two seeds."""
-    draw = jax.jit(
-        jax.vmap(lambda key: _seeding.plus_plus(key, X, None, 2, num_candidates))
-    )
-    first, second = np.asarray(draw(jax.random.split(jax.random.key(6), draws))).T
-    return (
-        np.bincount(first * len(X) + second, minlength=len(X) ** 2).reshape(
-            len(X), len(X)
-        )
-        / draws
-    )
-
-
-def test_one_candidate_is_plain_seeding_and_more_are_not():
-    """All 25 pairs out of 5 points, 20000 draws: 6 standard errors, false alarms below 1e-7. The first is uniform."""
-    X = np.array([[0, 0], [1, 0], [0, 2], [4, 4], [5, 4]], np.float32)
-    squares = ((X[:, None] - X[None]) ** 2).sum(-1)
-    p = squares / squares.sum(1, keepdims=True) / 5
-    bars = 6 * np.sqrt(p * (1 - p) / 20_000)
-    assert (np.abs(pair_shares(jnp.asarray(X), 1) - p) <= bars).all()
-    assert (np.abs(pair_shares(jnp.asarray(X), 2) - p) > bars).any()
-
-
-def test_the_number_of_candidates_is_two_plus_log_k_by_default(rng):
-    X = jnp.asarray(rng.uniform(size=(N, DIM)), jnp.float32)
-    default = kmeans(jax.random.key(1), X, K)
-    assert np.array_equal(
-        default.labels, kmeans(jax.random.key(1), X, K, num_candidates=3).labels
-    )
-    plain = kmeans(jax.random.key(1), X, K, num_candidates=1)
+def test_the_number_of_candidates_is_two_plus_log_k_by_default():
+    X = uniform()
+    default = kmeans(house.key(1), X, K)
+    greedy = kmeans(house.key(1), X, K, num_candidates=3)
+    plain = kmeans(house.key(1), X, K, num_candidates=1, block_size=10)
+    assert np.array_equal(default.labels, greedy.labels)
+    assert not np.array_equal(default.labels, plain.labels)
     assert_consistent(X, plain)
-    assert bool(plain.converged) and not np.array_equal(default.labels, plain.labels)
 
 
-def test_memory_is_that_of_the_points_and_a_block_of_scores():
-    """Of the compiled program; differences to all candidates at once, or scores of all points, would be far more."""
+def test_memory_is_the_points_and_a_block_of_scores():
+    """Differences to all candidates at once, or scores of all points, would be far more: sizes that tell them apart."""
     points, dim, clusters, block = 6000, 10, 40, 64
+    candidates = 2 + int(np.log(clusters))
+    numbers = 2 * points * dim + points * (candidates + 12)
+    assert points * candidates * dim > numbers < points * clusters
     run = jax.jit(
         partial(kmeans, num_clusters=clusters, num_restarts=2, block_size=block)
     )
-    compiled = run.lower(
-        jax.random.key(0), jnp.zeros((points, dim), jnp.float32)
-    ).compile()
-    candidates = 2 + int(np.log(clusters))
-    assert compiled.memory_analysis().temp_size_in_bytes <= 4 * (
-        2 * points * dim + points * (candidates + 12)
-    )
-    assert (
-        points * candidates * dim
-        > 2 * points * dim + points * (candidates + 12)
-        < points * clusters
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"num_clusters": 0}, "num_clusters must be at least 1, got 0"),
-        (
-            {"num_clusters": 6},
-            "num_clusters must be at most 5 .the number of points., got 6",
-        ),
-        ({"num_clusters": 2.0}, "num_clusters must be a static whole number"),
-        ({"num_restarts": 0}, "num_restarts must be at least 1"),
-        ({"max_iterations": 0}, "max_iterations must be at least 1"),
-        ({"tolerance": -1e-4}, "tolerance must be at least 0"),
-        ({"num_candidates": 0}, "num_candidates must be at least 1"),
-        ({"num_candidates": 1.5}, "num_candidates must be a static whole number"),
-        ({"block_size": 0}, "block_size must be at least 1"),
-    ],
-)
-def test_bad_arguments_are_refused_by_name(changes, message):
-    arguments = {
-        "key": jax.random.key(0),
-        "X": np.zeros((5, 2), np.float32),
-        "num_clusters": 2,
-    } | changes
-    with pytest.raises(ValueError, match=message):
-        kmeans(**arguments)
-
-
-def test_whole_weights_are_copies(rng, dtype):
-    """From the same start the weighted steps are those on the copies, and the objective is theirs."""
-    X = rng.normal(size=(12, 2))
-    weights = rng.integers(0, 4, 12)
-    weights[:3] = 1
-    copies = np.repeat(X, weights, axis=0)
-    start = jnp.asarray(X[:3] - 0.1, dtype)
-    run = jax.jit(
-        lambda X, w: _lloyd.lloyd(
-            _lloyd.Blocks.cut(X, w, 5), start, 100, jnp.zeros((), dtype)
-        )
-    )
-    found = run(jnp.asarray(X, dtype), jnp.asarray(weights, dtype))
-    expected = literal_lloyd(copies, np.float64(start))[1]
-    np.testing.assert_allclose(found[0], expected, atol=200 * eps(dtype))
-
-    result = kmeans(
-        jax.random.key(1), jnp.asarray(X, dtype), 3, weights=jnp.asarray(weights, dtype)
-    )
-    labels = np.repeat(np.asarray(result.labels), weights)
-    np.testing.assert_allclose(
-        result.objective,
-        objective_of(copies, labels, result.centers),
-        rtol=100 * eps(dtype),
-    )
-
-
-def test_seeds_are_drawn_by_weight_and_never_of_weight_zero(x64):
-    """Two points of weights 1 and 3: 4,000 draws, chi-square at 1e-9 allows a share off by .042."""
-    X = jnp.arange(4.0)[:, None]
-    weights = jnp.array([1.0, 0.0, 3.0, 0.0])
-    draw = jax.jit(jax.vmap(lambda key: _seeding.plus_plus(key, X, weights, 3, 1)))
-    seeds = np.asarray(draw(jax.random.split(jax.random.key(0), 4000)))
-    assert set(seeds[:, 0]) == set(seeds[:, 1]) == {0, 2} and set(seeds[:, 2]) <= {0, 2}
-    assert abs((seeds[:, 0] == 2).mean() - 0.75) <= 0.042
-    assert (seeds[:, 0] != seeds[:, 1]).all()
-
-
-@pytest.mark.parametrize(
-    "weights", [[0.0] * 4, [-1.0] * 4, [3.0, 3, -1, 3], [1, 1, 1, np.nan], [1e308] * 4]
-)
-@pytest.mark.parametrize("num_restarts", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_without_weights_there_is_no_mean(weights, num_restarts, rng, x64):
-    X = jnp.asarray(rng.normal(size=(4, 2)))
-    result = kmeans(
-        jax.random.key(0), X, 2, weights=jnp.asarray(weights), num_restarts=num_restarts
-    )
-    assert not np.isfinite(result.objective) and not bool(result.converged)
-
-
-@pytest.mark.parametrize("dim", [2, 12])
-def test_clusters_far_apart_for_their_size_are_told_apart(dim, rng):
-    """A million from the others, two clusters 8 apart: in float32 a product rounds their squared distances by 1e5."""
-    truth = np.arange(N) // 21
-    X = 0.5 * rng.normal(size=(N, dim))
-    X[truth > 0, 0] += 1e6
-    X[truth > 1, 1] += 8
-    found = kmeans(
-        jax.random.key(0), np.float32(X), 3, num_candidates=2, num_restarts=3
-    )
-    assert same_partition(found.labels, truth) and found.converged
-    parts = (np.float64(np.float32(X))[truth == j] for j in range(3))
-    within = sum(((part - part.mean(axis=0)) ** 2).sum() for part in parts)
-    np.testing.assert_allclose(
-        found.objective, within, rtol=0.05
-    )  # centres are rounded by .03
+    X = jax.ShapeDtypeStruct((points, dim), jnp.float32)
+    compiled = run.lower(house.key(), X).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes <= 4 * numbers

@@ -1,278 +1,228 @@
-"""Functions, operators and Gaussian measures on the RKHS: exact identities between operators and Gram matrices."""
+"""Functions, operators, Gaussian draws and projections on the RKHS against matrices, of whatever is drawn.
 
-from functools import partial
+In explicit coordinates of the span of all points (`support.drawn.Exact`), S* beta is F' beta and Sigma is F' diag(w) F.
+Draws are exact, too, given their normal numbers g, which a draw of power 1 shows: v = B* A^((p - 1) / 2) g. That g is
+standard normal is left to statistics: a test refutes it with probability 1e-9 a number at most, where it is.
+"""
 
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.numerics import eps
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.drawn import DIM, PLAIN, N, drawn, power, unlikely
 
-from jaxkern.gram import gram
-from jaxkern.kernels import Exponential, Gaussian, Laplacian, Linear, Polynomial
-from jaxkern.rkhs import (
-    Covariance,
-    Function,
-    RandomProjection,
-    SamplingOperator,
-    draw_gaussian,
-    inner,
-    norm,
-)
+from jaxkern import rkhs
+from jaxkern.kernels import Gaussian
 
-N, P, DIM = 12, 7, 3
-KERNEL = Gaussian(0.9) + 0.3 * Linear()
+pytestmark = pytest.mark.float64
+
+FEATURES = house.FEATURES
+DRAWS = 1000
+POWERS = (0, 2.5, 3)
 
 
-def points(rng, dtype, n=N, dim=DIM):
-    return jnp.asarray(rng.normal(size=(n, dim)), dtype)
+@jax.jit
+def computed(key, kernel, X, Y, w, numbers):
+    """Return by name what the package computes of two functions f at Y, g at X, and one function h at X."""
+    a, b, beta, alpha = numbers
+    S = rkhs.SamplingOperator(kernel, X, w)
+    plain = rkhs.Covariance(kernel, X, w)
+    sigma = rkhs.Covariance(kernel, X, w, centered=True)
+    f = rkhs.Function(kernel, Y, a)
+    g = rkhs.Function(kernel, X, b)
+    h = rkhs.Function(kernel, X, beta)
+    theta = rkhs.RandomProjection(key, sigma, num_features=FEATURES)
+    normal = rkhs.draw_gaussian(key, plain, num_draws=FEATURES)
+    squared = rkhs.draw_gaussian(key, sigma, power=2, num_draws=FEATURES)
+    results = {"noise": normal.weights}
+    results["values"] = rkhs.inner(rkhs.section(kernel, X), f)
+    results["S f"] = S(f)
+    results["S* beta"] = S.adjoint(beta)(Y)
+    results["S S*"] = S.gram()
+    results["2 f - 3 g"] = (2.0 * f - g * 3.0)(Y)
+    results["<f, g>"] = rkhs.inner(f, g)
+    results["<f, h>"] = rkhs.inner(f, h)
+    results["|f|^2"] = rkhs.norm(f) ** 2
+    results["mean"] = sigma.mean()(Y)
+    results["kappa"] = sigma.kappa()
+    results["total"] = sigma.total
+    results["eigenvalues"] = sigma.eigenvalues()
+    results["trace"] = sigma.trace()
+    results["trace of a root"] = sigma.trace(0.5)
+    results["norm"] = sigma.op_norm()
+    results["norm of a cube"] = sigma.op_norm(3)
+    results["|Sigma|_HS"] = sigma.hs_norm()
+    results["rank"] = sigma.effective_rank(3)
+    results["Sigma f"] = sigma(f)(Y)
+    results["Sigma^p f"] = jnp.stack([sigma(f, power=p)(Y) for p in POWERS])
+    products = [sigma.inner(f, f, power=p) for p in POWERS]
+    results["<f, Sigma^p f>"] = jnp.stack(products)
+    results["<f, Sigma^3 h>"] = sigma.inner(f, h)
+    results["uncentred <f, Sigma^3 h>"] = plain.inner(f, h)
+    results["<v, f>"] = rkhs.inner(squared, f)
+    results["Theta f"] = theta(f)
+    results["Theta* alpha"] = theta.adjoint(alpha)(Y)
+    return results
 
 
-def function(rng, dtype, columns=None):
-    weights = rng.normal(size=(P,) if columns is None else (P, columns))
-    return Function(KERNEL, points(rng, dtype, P), jnp.asarray(weights, dtype))
+def exactly(case, noise, centered):
+    """Return by name the same from matrices, and the size to which its rounding is relative."""
+    exact = case.exact()
+    w = np.float64(case.given()[3])
+    a, b, beta, alpha = jax.tree.map(np.float64, numbers_of(case))
+    k = exact.size
+    # Powers below 1 are not Lipschitz: rounding of eigenvalues comes as its root.
+    steep = slack_of(exact) ** -0.5
+    FX = exact.FX
+    FY = exact.FY
+    f = FY.T @ a
+    g = FX.T @ b
+    h = FX.T @ beta
+    size_f = np.abs(a).sum(axis=0).max()
+    size_g = np.abs(b).sum(axis=0).max()
+    size_h = np.abs(beta).sum()
+    reach_f = k * size_f
+    reach_h = k * size_h
+    root = np.sqrt(w)[:, None]
+    at_X = FX @ f
+    cross = FY @ FX.T
+    results = {"values": (at_X, reach_f)}
+    results["S f"] = (root * at_X, reach_f)
+    results["S* beta"] = (cross @ (root[:, 0] * beta), reach_h)
+    results["S S*"] = (root * FX @ FX.T * root.T, k)
+    results["2 f - 3 g"] = (FY @ (2 * f - 3 * g), k * (2 * size_f + 3 * size_g))
+    results["<f, g>"] = (f.T @ g, reach_f * size_g)
+    results["<f, h>"] = (f.T @ h, reach_f * size_h)
+    results["|f|^2"] = ((f**2).sum(axis=0), reach_f * size_f)
+    results["mean"] = (cross @ exact.weights, k)
+    results["kappa"] = (np.diag(exact.G)[:N][w > 0].max(), k)
+    results["total"] = (w.sum(), w.sum())
+
+    sigma = exact.covariance(centered)
+    values = np.maximum(np.linalg.eigvalsh(sigma)[::-1][:N], 0)
+    cubes = values**3
+    results["eigenvalues"] = (values, k)
+    results["trace"] = (values.sum(), N * k)
+    results["trace of a root"] = ((values**0.5).sum(), N * k**0.5 * steep)
+    results["norm"] = (values[0], k)
+    results["norm of a cube"] = (cubes[0], 3 * k**3)
+    results["|Sigma|_HS"] = ((values**2).sum() ** 0.5, N * k)
+    top = max(cubes[0], 1e-300)  # of equal points, whose centred operator is zero
+    rank = cubes.sum() / top
+    # The error of a quotient.
+    results["rank"] = (rank, (1 + rank) * 3 * k**3 / top)
+    powers = np.stack([power(sigma, p) for p in POWERS])
+    sizes = reach_f * np.array([k**p for p in POWERS])[:, None, None]
+    results["Sigma f"] = (FY @ sigma @ f, k * reach_f)
+    results["Sigma^p f"] = (FY @ powers @ f, sizes)
+    results["<f, Sigma^p f>"] = (f.T @ powers @ f, sizes * size_f)
+    steepest = k**3 * reach_f * size_h
+    results["<f, Sigma^3 h>"] = (f.T @ powers[-1] @ h, steepest)
+    cube = power(exact.covariance(), 3)
+    results["uncentred <f, Sigma^3 h>"] = (f.T @ cube @ h, steepest)
+
+    # A draw of power 1 has the weights sqrt(w) g.
+    shares = np.sqrt(exact.weights)[:, None]
+    normal = noise / np.where(shares > 0, shares, 1)
+    B = shares * (FX - centered * (exact.weights @ FX))
+    # Of power 2, with the root of A, and of power 3.
+    squared = B.T @ power(B @ B.T, 0.5) @ normal
+    directions = B.T @ B @ B.T @ normal / FEATURES**0.5
+    reach = N * np.abs(normal).max() * k**2
+    results["<v, f>"] = (squared.T @ f, reach * size_f * steep)
+    results["Theta f"] = (f.T @ directions, reach * size_f)
+    adjoint = FY @ directions @ alpha
+    results["Theta* alpha"] = (adjoint, reach * np.abs(alpha).sum())
+    return results
 
 
-def probabilities(rng, dtype):
-    weights = rng.random(N) + 0.1
-    return jnp.asarray(weights / weights.sum(), dtype)
-
-
-def weighted(rng, dtype, centered):
-    """A covariance with unequal weights, and the literal B B* = W^(1/2) H' K H W^(1/2) behind it, in float64."""
-    X, w = points(rng, dtype), probabilities(rng, dtype)
-    K, v = np.float64(gram(KERNEL, X)), np.float64(w)
-    H = np.eye(N) - np.outer(np.ones(N), v) if centered else np.eye(N)
-    root = np.sqrt(v)
+def numbers_of(case):
+    """Return the weights of f, g and h, and the coefficients of directions."""
     return (
-        Covariance(KERNEL, X, w, centered=centered),
-        root[:, None] * (H @ K @ H.T) * root[None],
-        H,
-        v,
+        case.numbers(N, 2),
+        case.numbers(2, N).T,
+        case.numbers(N),
+        case.numbers(FEATURES),
     )
 
 
-def test_functions_add_subtract_and_scale(rng):
-    X, f, g = points(rng, "float32"), function(rng, "float32"), function(rng, "float32")
-    values = jax.jit(
-        lambda f, g: [
-            h(X) for h in (f, g, f + g, f - g, -f, 2.0 * f, f * jnp.float32(2))
-        ]
-    )
-    a, b, *found = jax.device_get(values(f, g))
-    for combined, expected in zip(found, (a + b, a - b, -a, 2 * a, 2 * a), strict=True):
-        np.testing.assert_allclose(combined, expected, rtol=0, atol=1e-4)
-    assert jax.jit(lambda f: norm(f - f) / norm(f))(f) <= 1e-2
+def slack_of(exact):
+    """Return the rounding of a sum of N products, relative to its size."""
+    return 16 * (4 + DIM**0.5 + N**0.5) * exact.spread * house.eps()
 
 
-def test_inner_products_are_bilinear_symmetric_and_give_the_norm(x64, rng):
-    f, g, h, m = (
-        function(rng, "float64", columns) for columns in (None, None, None, 2)
-    )
-    pairs = (
-        (f, g),
-        (g, f),
-        (h, g),
-        (2.0 * f - 3.0 * h, g),
-        (f, f),
-        (m, f),
-        (f, m),
-        (m, m),
-    )
-    fg, gf, hg, combined, ff, *others = jax.device_get(
-        jax.jit(lambda ps: [inner(*p) for p in ps])(pairs)
-    )
-    size, other, sizes = jax.device_get(
-        jax.jit(lambda *fs: [norm(f) for f in fs])(f, g, m)
-    )
-    assert fg.shape == () and fg == pytest.approx(gf, rel=1e-12)
-    assert combined == pytest.approx(2 * fg - 3 * hg, rel=1e-11)
-    assert size == pytest.approx(ff**0.5, rel=1e-12) and abs(fg) <= size * other
-    assert [each.shape for each in (*others, sizes)] == [(2,), (2,), (2, 2), (2,)]
-    np.testing.assert_allclose(sizes**2, np.diag(others[2]), rtol=1e-12)
+def off(case, *, spoil=lambda results: results, centered=True):
+    """Return the names of results that are wrong: of results that are spoilt, or for oracles of another centring."""
+    results = computed(case.key(), *case.given(), numbers_of(case))
+    results = spoil(jax.tree.map(np.float64, results))
+    slack = slack_of(case.exact())
+    literal = exactly(case, results["noise"], centered)
+    assert set(literal) | {"noise"} == set(results)
+    names = set()
+    for name, (value, size) in literal.items():
+        # NaN is wrong, too.
+        if not np.all(np.abs(results[name] - value) <= slack * size):
+            names.add(name)
+    return names
 
 
-def test_the_power_zero_is_the_identity_and_three_the_default(x64, rng):
-    Sigma, f, many = (
-        weighted(rng, "float64", True)[0],
-        function(rng, "float64"),
-        function(rng, "float64", 2),
-    )
-    cubed = lambda S, f: S(S(S(f, power=1), power=1), power=1)  # noqa: E731
-    pairs = lambda S, f, m: (  # noqa: E731
-        S.inner(f, f, power=0),
-        inner(f, f),
-        S.inner(m, f),
-        inner(m, cubed(S, f)),
-    )
-    none, squared, found, expected = jax.device_get(jax.jit(pairs)(Sigma, f, many))
-    assert (
-        Sigma(f, power=0) is f
-        and none == pytest.approx(squared, rel=1e-12)
-        and found.shape == (2,)
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
+@given(case=drawn())
+@example(case=PLAIN)
+def test_operators_are_the_matrices_that_they_stand_for(case):
+    """<K_x, f> = f(x); powers of Sigma, their traces and norms; draws and projections given their normal numbers."""
+    assert not off(case)
 
 
-@pytest.mark.parametrize("centered", [False, True])
-def test_spectral_quantities_are_those_of_the_literal_matrix(centered, dtype, rng):
-    Sigma, A, _, _ = weighted(rng, dtype, centered)
-    values = np.maximum(np.linalg.eigvalsh(A)[::-1], 0)
-    tolerance = 50 * N * eps(dtype)
-    powers = (1, 2, 3, 4, 5, 1.5, 0.5)
-    every = lambda S: [  # noqa: E731
-        (S.trace(p), S.op_norm(p), S.effective_rank(p), S.hs_norm(p)) for p in powers
-    ]
-    eigenvalues, found = jax.device_get(
-        jax.jit(lambda S: (S.eigenvalues(), every(S)))(Sigma)
-    )
-    np.testing.assert_allclose(eigenvalues, values, atol=tolerance * values[0])
-    assert eigenvalues.dtype == dtype
-    for power, (trace, op_norm, rank, hs_norm) in zip(powers, found, strict=True):
-        total, top = (values**power).sum(), values[0] ** power
-        # A half power sees rounding of eigenvalues as its square root.
-        slack = 10 * tolerance if power >= 1 else N * (tolerance * 1.0) ** 0.5
-        assert trace == pytest.approx(total, rel=slack)
-        assert op_norm == pytest.approx(top, rel=10 * tolerance)
-        assert rank == pytest.approx(total / top, rel=10 * slack)
-        assert hs_norm == pytest.approx(
-            (values ** (2 * power)).sum() ** 0.5, rel=10 * tolerance
-        )
-    assert 1 <= found[2][2] <= found[0][2] <= N
+def test_wrong_operators_are_caught():
+    of_sigma = {"<v, f>", "Theta f", "Theta* alpha"}
+    of_sigma |= {"Sigma f", "Sigma^p f", "<f, Sigma^p f>", "<f, Sigma^3 h>"}
+    of_sigma |= {"eigenvalues", "trace", "trace of a root", "rank"}
+    of_sigma |= {"norm", "norm of a cube", "|Sigma|_HS"}
+    assert off(PLAIN, centered=False) == of_sigma
+
+    def with_another_power(results):
+        return results | {"Sigma^p f": results["Sigma^p f"][[0, 1, 1]]}
+
+    assert off(PLAIN, spoil=with_another_power) == {"Sigma^p f"}
+
+    def without_a_point(results):
+        smaller = results["<f, Sigma^p f>"] * (1 - 1 / N)
+        return results | {"<f, Sigma^p f>": smaller}
+
+    assert off(PLAIN, spoil=without_a_point) == {"<f, Sigma^p f>"}
 
 
-@pytest.mark.parametrize(
-    "centered", [pytest.param(False, marks=pytest.mark.slow), True]
-)
-def test_draws_with_an_identity_for_normals_have_the_exact_covariance(
-    centered, x64, rng, monkeypatch
-):
-    """The Gaussian numbers replaced by the rows of I: sum_i <v_i, f> <v_i, g> = <f, Sigma^power g>, exactly."""
-    Sigma, *_ = weighted(rng, "float64", centered)
-    f, g = function(rng, "float64"), function(rng, "float64")
-    monkeypatch.setattr(
-        "jaxkern.rkhs._covariance.normal_rows",
-        lambda key, rows, cols, dtype: jnp.eye(rows, cols, dtype=dtype),
-    )
-
-    def numbers(Sigma, power):
-        v = draw_gaussian(jax.random.key(0), Sigma, power=power, num_draws=N)
-        Theta = RandomProjection(jax.random.key(0), Sigma, num_features=N, power=power)
-        return (
-            Sigma.inner(f, g, power=power),
-            inner(v, f) @ inner(v, g),
-            Theta(f) @ Theta(g) * N,
-        )
-
-    for exact, *found in np.array(
-        jax.jit(lambda S: [numbers(S, power) for power in (1, 2, 3)])(Sigma)
-    ).tolist():
-        assert found == pytest.approx([exact, exact], rel=1e-9)
+def test_the_same_lengthscale_may_be_written_in_two_ways():
+    X = house.data(shape=house.ODD).X
+    f = rkhs.Function(Gaussian(1.0), X, X[:, 0])
+    g = rkhs.Function(Gaussian(1), X, X[:, 0])
+    assert float(rkhs.inner(f, g)) == float(rkhs.inner(f, f))
 
 
-ONES = np.ones((5, 2), np.float32)
+@jax.jit
+def normal_numbers(key, X):
+    """Return the numbers of DRAWS draws, of which a draw of power 1 is a multiple."""
+    sigma = rkhs.Covariance(house.KERNEL, X)
+    weights = rkhs.draw_gaussian(key, sigma, num_draws=DRAWS).weights
+    return weights.T * len(X) ** 0.5
 
 
-def test_functions_of_another_space_are_refused_by_name():
-    f = Function(Gaussian(1.0), ONES, ONES[:, 0])
-    for other in (Gaussian(2.0), Exponential(1.0), 2.0 * Gaussian(1.0), Polynomial(2)):
-        g = Function(other, ONES, ONES[:, 0])
-        for call in (
-            partial(inner, f),
-            f.__add__,
-            SamplingOperator(Gaussian(1.0), ONES),
-            Covariance(f.kernel, ONES),
-        ):
-            with pytest.raises(ValueError, match="f must belong to the same kernel"):
-                call(g)
-    assert (
-        float(inner(f, Function(Gaussian(1), ONES, ONES[:, 0]))) == 25
-    )  # one and the same lengthscale
-    with pytest.raises(
-        ValueError, match="f must be a Function of the RKHS, got ndarray"
-    ):
-        inner(f, ONES)
-    with pytest.raises(ValueError, match="X must have 3 columns"):
-        inner(f, Function(Gaussian(1.0), np.ones((5, 3), np.float32), ONES[:, 0]))
-    with pytest.raises(ValueError, match="points must have 2 columns"):
-        f + Function(Gaussian(1.0), np.ones((5, 3), np.float32), ONES[:, 0])
-    with pytest.raises(ValueError, match="weights of the two functions do not match"):
-        f + Function(Gaussian(1.0), ONES, ONES)
+def refuted(numbers):
+    """Return what is refuted of three coordinates of independent draws with the law N(0, I)."""
+    return unlikely(numbers[:, :3], np.eye(3), np.eye(3), 0)
 
 
-UNIT = Gaussian(1.0)
-SIGMA = Covariance(UNIT, ONES)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_draws_have_standard_normal_numbers(seed):
+    assert not refuted(np.asarray(normal_numbers(house.key(seed), house.data().X)))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: Function(UNIT, ONES, ONES[:4, 0])(ONES),
-            r"weights must have shape \(5,\) or \(5, r\), got \(4,\)",
-        ),
-        (
-            lambda: Function(UNIT, ONES, np.ones(5))(ONES),
-            "weights must have the dtype of points",
-        ),
-        (
-            lambda: SamplingOperator(Laplacian(1.0), ONES).adjoint(ONES[:4, 0]),
-            "beta must have shape",
-        ),
-        (
-            lambda: Function(UNIT, ONES, ONES[:, 0])(ONES[:, :1]),
-            "X must have 2 columns",
-        ),
-        (
-            lambda: Covariance(UNIT, ONES, ONES).trace(),
-            r"weights must have shape \(5,\)",
-        ),
-        (
-            lambda: Covariance(UNIT, ONES, -ONES[:, 0]).trace(),
-            "weights must be non-negative and finite, got",
-        ),
-        (
-            lambda: Covariance(UNIT, ONES, 0 * ONES[:, 0]).trace(),
-            "weights must have a positive sum",
-        ),
-        (
-            lambda: Covariance(UNIT, ONES, centered=1),
-            "centered must be True or False, got 1",
-        ),
-        (
-            lambda: draw_gaussian(jax.random.key(0), SIGMA, power=0),
-            "power must be at least 1, got 0",
-        ),
-        (lambda: SIGMA.trace(0), "power must be positive"),
-        (lambda: SIGMA.trace(-1), "power must be positive"),
-        (lambda: SIGMA.trace(jnp.float32(2)), "power must be a static number"),
-        (
-            lambda: draw_gaussian(jax.random.key(0), SIGMA, num_draws=0),
-            "num_draws must be at least 1",
-        ),
-        (
-            lambda: RandomProjection(jax.random.key(0), SIGMA, num_features=0),
-            "num_features must be at least 1",
-        ),
-    ],
-)
-def test_bad_arguments_are_refused_by_name(call, message, x64):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-def test_powers_between_0_and_1_and_wrong_sizes_of_features_are_refused():
-    Sigma, f = (
-        Covariance(Gaussian(1.0), ONES),
-        Function(Gaussian(1.0), ONES, ONES[:, 0]),
-    )
-    for power in (0.5, -1, np.nan):
-        for call in (
-            partial(Sigma.inner, f, f),
-            partial(Sigma, f),
-            partial(draw_gaussian, jax.random.key(0), Sigma),
-        ):
-            with pytest.raises(ValueError, match="power must be 0 or at least 1"):
-                call(power=power)
-    with pytest.raises(ValueError, match=r"alpha must have shape \(3,\)"):
-        RandomProjection(jax.random.key(0), Sigma, num_features=3).adjoint(ONES[:, 0])
+def test_other_numbers_are_caught():
+    numbers = np.asarray(normal_numbers(house.key(), house.data().X))
+    assert refuted(1.3 * numbers) >= {"f", "f + g"}
+    twice = np.repeat(numbers[::2], 2, axis=0)
+    assert refuted(twice) >= {"f, neighbours", "f + g, neighbours"}
+    assert refuted(numbers[:, [0, 0, 1]]) >= {"f + g"}
