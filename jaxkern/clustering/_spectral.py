@@ -316,7 +316,7 @@ def _used(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the same with zeros beyond the first `used` pairs."""
     if used is not None:
-        kept = jnp.arange(values.shape[0]) < used
+        kept = jnp.arange(values.shape[0], dtype=jnp.int32) < used
         values, projection = (
             jnp.where(kept, values, 0),
             jnp.where(kept[:, None], projection, 0),

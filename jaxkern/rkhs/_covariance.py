@@ -96,18 +96,21 @@ class Covariance:
 
     def trace(self, power: float = 1) -> jax.Array:
         """Return tr Sigma^power; whole powers are products, without an eigen-decomposition."""
+        power = _power(power, least=0)
         scale, A = self._scaled()
-        return power_of(scale, power) * self._trace(A, _power(power, least=0))
+        return power_of(scale, power) * self._trace(A, power)
 
     def op_norm(self, power: float = 1) -> jax.Array:
         """Return the operator norm of Sigma^power."""
+        power = _power(power, least=0)
         scale, A = self._scaled()
-        return power_of(scale, power) * _largest(A, _power(power, least=0))
+        return power_of(scale, power) * _largest(A, power)
 
     def hs_norm(self, power: float = 1) -> jax.Array:
         """Return the Hilbert-Schmidt norm of Sigma^power."""
+        power = _power(power, least=0)
         scale, A = self._scaled()
-        square = self._trace(A, 2 * _power(power, least=0))
+        square = self._trace(A, 2 * power)
         return power_of(scale, power) * jnp.sqrt(square)
 
     def effective_rank(self, power: float = 1) -> jax.Array:

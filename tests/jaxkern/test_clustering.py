@@ -288,9 +288,7 @@ def test_degenerate_sets_have_the_right_answer_and_numbers_of_clusters_of_their_
     far = 30 * np.arange(5.0)[:, None]
     sets = cast([far, far, far[[0, 0, 0, 1, 1]], 0 * far, X, X, X, X])
     used = np.array([1, 5, 2, 2, 2, 3, 0, 6], np.int32)
-    # In double precision the spectral one compares the numbers with int64, which strict promotion refuses.
-    with jax.numpy_dtype_promotion("standard"):
-        results = used_of_five(method, sets, used)
+    results = used_of_five(method, sets, used)
     clusters, predicted = jax.device_get(results)
     labels = clusters.labels
     valid = (used > 0) & (used < 6)

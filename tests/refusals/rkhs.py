@@ -74,7 +74,12 @@ def projection_adjoint():
     return RandomProjection.adjoint, {"self": theta, "alpha": X[:3, 0]}
 
 
+def trace():
+    return Covariance.trace, {"self": SIGMA}
+
+
 REFUSED = [
+    (trace, {"power": jnp.float32(2)}, "power must be a static number"),
     *[(inner, {"g": Function(kernel, X, X[:, 0])}, SPACE) for kernel in OTHERS],
     (inner, {"g": X}, "f must be a Function of the RKHS, got ndarray"),
     (inner, {"g": WIDE}, "X must have 3 columns"),
