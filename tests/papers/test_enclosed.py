@@ -101,8 +101,9 @@ def attacks(attacked):
     places = jax.tree.map(np.asarray, starts(key))
     for target, place in zip(attacked, places, strict=True):
         name = f"{target.claim}, {target.form}"
-        yield f"{name}, excess", functools.partial(
-            jax.eval_shape, target.excess, place, key
+        yield (
+            f"{name}, excess",
+            functools.partial(jax.eval_shape, target.excess, place, key),
         )
         yield f"{name}, recheck", lambda t=target, p=place: judge(t.recheck(p))
         if target.enclosed:
