@@ -167,7 +167,7 @@ def test_a_run_that_is_interrupted_leaves_the_files_of_others(figure, tmp_path):
         ("chen2016 figure1 --from-features", "has no option --from-features"),
         ("ghashami2016 figure2 --sizes two", "must be a whole number"),
         ("ghashami2016 figure1 --points 1", "points must be at least 2"),
-        ("ghashami2016 figure1 --sizes 0", "sizes must be at least 1"),
+        ("ghashami2016 figure1 --points 20 --sizes 0", "sizes must be at least 1"),
         ("ghashami2016 figure1 --points 20 --sizes 50", "sizes must be at most 20"),
     ],
 )

@@ -82,7 +82,7 @@ def test_near_orthogonal_vectors_are_what_they_are_said_to_be():
         assert section6.least_rank(n, coherence) == least, name
 
 
-@pytest.mark.parametrize("components", [1, 2, 3])
+@pytest.mark.parametrize("components", [1, 3])
 def test_the_residual_of_a_shrinking_line_is_the_product_of_recurrence_coefficients(
     components, x64
 ):
@@ -95,5 +95,6 @@ def test_the_residual_of_a_shrinking_line_is_the_product_of_recurrence_coefficie
     ratio = (
         np.linalg.eigvalsh(images)[0] / np.linalg.eigvalsh(np.exp(-(gaps**2) / 2))[0]
     )
-    computed = float(trials.tail_ratio(key, {}, {}, rows=t, components=components))
+    tail_ratio = jax.jit(trials.tail_ratio, static_argnames=("rows", "components"))
+    computed = float(tail_ratio(key, {}, {}, rows=t, components=components))
     assert computed == pytest.approx(abs(ratio - 1), abs=0.02)
