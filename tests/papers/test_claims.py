@@ -121,8 +121,9 @@ def test_a_mistake_of_the_library_is_noticed(
         ("isotropic_block_variance_upper", "jaxkern:sphere-variance"),
     ],
 )
+@pytest.mark.float64
 def test_a_bound_that_is_sharp_may_not_be_a_twentieth_smaller(
-    x64, monkeypatch, name, chosen
+    monkeypatch, name, chosen
 ):
     smaller = share_of(0.95, getattr(concentration, name))
     monkeypatch.setattr(concentration, name, smaller)
@@ -132,22 +133,15 @@ def test_a_bound_that_is_sharp_may_not_be_a_twentieth_smaller(
     assert result.corrected.status == "refuted"
 
 
-def on_rows(X, lengthscale=None, **options):
-    data = populations.from_rows(X, **options | {"lengthscale": lengthscale})
-    return data, {claim.id: claim for claim in register.claims(data)}
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return np.random.default_rng(1).standard_normal((60, 3)) * [1.0, 2.0, 0.5] + 10
-
-
-def test_the_users_rows_are_tried(x64, rows):
-    _, own = on_rows(rows)
-    settings = own["jaxkern:distance-kernel"].corrected.settings
+@pytest.mark.float64
+def test_the_users_rows_are_tried():
+    X = np.random.default_rng(1).standard_normal((60, 3)) * [1.0, 2.0, 0.5] + 10
+    data = populations.from_rows(X)
+    of_user = {claim.id: claim for claim in register.claims(data)}
+    settings = of_user["jaxkern:distance-kernel"].corrected.settings
     assert any("rows, n=48" in setting.name for setting in settings)
     names = ("amini2021:eq9", "amini2021:lem1", "kpotufe2020:eq5")
-    results = results_of([own[name] for name in names], data=True)
+    results = results_of([of_user[name] for name in names], data=True)
     for result in results:
         assert result.as_expected
         assert {verdict.status for _, verdict in result.controls} == {"refuted"}
@@ -157,10 +151,10 @@ def test_the_users_rows_are_tried(x64, rows):
 
 def test_a_table_without_close_rows_leaves_pairs_as_they_are(claims):
     data = populations.from_rows(np.array([[0.0], [100.0], [300.0]]), 1.0)
-    own = register.claims(data, papers=("chen2016",))
+    of_user = register.claims(data, papers=("chen2016",))
     names = ("chen2016:lem2.1", "chen2016:cor2.2", "jaxkern:convex-order")
     compared = 0
-    for claim in own:
+    for claim in of_user:
         if claim.id in names:
             compared += 1
             ours = claims[claim.id]
@@ -190,12 +184,13 @@ OF_PAIRS = "lem2.1 sec1.1 2.2 lem4.2 -order -pair -bias -variance -unit -varianc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
-def test_statements_about_points_use_the_rows_of_a_table(table, x64, rng):
+@pytest.mark.float64
+def test_statements_about_points_use_the_rows_of_a_table(table, rng):
     data = populations.from_rows(TABLES[table](rng), 0.7)
-    own = register.claims(data, papers=("chen2016",))
+    of_user = register.claims(data, papers=("chen2016",))
     decided = Exact | Identity | Inequality | Undecided
     chosen = []
-    for claim in own:
+    for claim in of_user:
         is_decided = all(isinstance(f.statement, decided) for f in claim.forms.values())
         if is_decided and claim.id.endswith(tuple(OF_PAIRS.split())):
             chosen.append(claim)
@@ -210,13 +205,14 @@ def test_statements_about_points_use_the_rows_of_a_table(table, x64, rng):
 
 
 @pytest.mark.slow
-def test_no_claim_fails_on_rows_of_a_user(x64):
+@pytest.mark.float64
+def test_no_claim_fails_on_rows_of_a_user():
     """Copies of a point, a far point, and a column of zeros among them."""
     X = np.random.default_rng(2).standard_normal((20, 3)) * [1.0, 0.0, 5.0]
     X[3:6] = X[3]
     X[7] = 1e3
-    own = register.claims(populations.from_rows(X), papers=("amini2021",))
-    for result in results_of(own, data=True):
+    of_user = register.claims(populations.from_rows(X), papers=("amini2021",))
+    for result in results_of(of_user, data=True):
         assert result.as_expected and not result.unexpected, (
             result.claim.id,
             result.notes,
@@ -224,19 +220,20 @@ def test_no_claim_fails_on_rows_of_a_user(x64):
 
 
 @pytest.mark.slow
-def test_the_users_rows_are_tried_in_their_order(x64):
+@pytest.mark.float64
+def test_the_users_rows_are_tried_in_their_order():
     X = np.arange(600.0).reshape(300, 2)
     cloud = clouds.own(populations.from_rows(X))
     assert cloud.num_points == 128
     np.testing.assert_array_equal(cloud.points[[0, -1]], X[[0, -1]])
     assert np.all(np.diff(cloud.points[:, 0]) > 0)
-    own = register.claims(populations.from_rows(X[:7]), papers=("ghashami2016",))
+    of_user = register.claims(populations.from_rows(X[:7]), papers=("ghashami2016",))
     names = (
         "ghashami2016:lem3.2",
         "ghashami2016:lem3.3-literal",
         "ghashami2016:lem3.5",
     )
-    chosen = [claim for claim in own if claim.id in names]
+    chosen = [claim for claim in of_user if claim.id in names]
     for claim in chosen:
         assert any("data, n=7" in s.name for s in claim.corrected.settings)
     results = results_of(chosen, data=True)

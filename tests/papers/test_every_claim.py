@@ -89,11 +89,13 @@ def faults_of_the_trace(trial, setting, real):
 
 @pytest.mark.parametrize("paper", PAPERS)
 @pytest.mark.parametrize("real", ["float32", "float64"])
-def test_trials_are_programs_of_one_precision_that_use_their_key(made, paper, real):
+def test_trials_are_programs_of_one_precision_that_use_their_key(
+    registered, paper, real
+):
     faults = []
     seen = set()
     with as_in_a_run(real):
-        for name, part in parts(of_paper(made, paper)):
+        for name, part in parts(of_paper(registered, paper)):
             if not hasattr(part.statement, "trial"):
                 continue
             trial = part.statement.trial
@@ -211,9 +213,11 @@ def faults_of_settings(claim):
 
 
 @pytest.mark.parametrize("profile", ["quick", "full", "data"])
-def test_settings_have_names_and_hypotheses_are_met_and_bounds_can_fail(made, profile):
+def test_settings_have_names_and_hypotheses_are_met_and_bounds_can_fail(
+    registered, profile
+):
     with as_in_a_run("float64"):
-        claims = list(made.values())
+        claims = list(registered.values())
         if profile == "full":
             claims = register.claims(profile="full")
         if profile == "data":
@@ -224,11 +228,11 @@ def test_settings_have_names_and_hypotheses_are_met_and_bounds_can_fail(made, pr
             for claim in claims
             for fault in faults_of_settings(claim)
         ]
-    assert [claim.id for claim in claims] == list(made)
+    assert [claim.id for claim in claims] == list(registered)
     assert not faults, faults
     if profile == "full":
         (full,) = (claim for claim in claims if claim.id == "kpotufe2020:thm1")
-        quick = made["kpotufe2020:thm1"].corrected.settings
+        quick = registered["kpotufe2020:thm1"].corrected.settings
         assert len(full.corrected.settings) > len(quick)
 
 
@@ -249,10 +253,10 @@ def at_first(part):
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_what_needs_no_draws_is_as_expected(made, paper):
+def test_what_needs_no_draws_is_as_expected(registered, paper):
     """Exact statements, identities and inequalities, with their controls, judged as in a run."""
     judged = functools.partial(run.run, profile=draws.QUICK, seed=0)
-    claims = [changed(claim, without_draws) for claim in of_paper(made, paper)]
+    claims = [changed(claim, without_draws) for claim in of_paper(registered, paper)]
     claims = [claim for claim in claims if run.forms_of(claim)]
     with as_in_a_run("float64"):
         first = judged([changed(claim, at_first) for claim in claims])

@@ -14,6 +14,8 @@ from jaxkern.gram import gram
 from proofs_check.papers import flops, populations
 from proofs_check.papers import operators as op
 
+pytestmark = pytest.mark.float64
+
 SYNTHETIC = (
     "gauss grid",
     "orthogonal atoms",
@@ -24,12 +26,12 @@ SYNTHETIC = (
 
 
 @pytest.fixture
-def synthetic(x64):
+def synthetic():
     return {p.name: p for p in populations.synthetic()}
 
 
 @pytest.fixture
-def table(x64):
+def table():
     """A population of a user's own, larger than what is treated densely."""
     X = np.random.default_rng(1).standard_normal((150, 2)) * [3.0, 1.0]
     return populations.from_rows(X, lengthscale=1.0)
@@ -85,7 +87,7 @@ def test_what_the_synthetic_populations_are_known_for(synthetic):
     assert len({p.features.shape for p in synthetic.values()}) == 1
 
 
-def test_rows_become_atoms_of_equal_weight_with_the_papers_lengthscale(x64):
+def test_rows_become_atoms_of_equal_weight_with_the_papers_lengthscale():
     X = np.random.default_rng(2).standard_normal((40, 3))
     p = populations.from_rows(X)
     lengthscale = np.quantile(distance.pdist(X), 0.25) / np.sqrt(2)
@@ -94,7 +96,7 @@ def test_rows_become_atoms_of_equal_weight_with_the_papers_lengthscale(x64):
     assert np.all(p.weights == 1 / 40) and "all 40 rows" in p.note
 
 
-def test_a_large_table_is_thinned_and_the_note_says_so(x64, monkeypatch):
+def test_a_large_table_is_thinned_and_the_note_says_so(monkeypatch):
     monkeypatch.setattr(populations, "MOST_ROWS", 30)  # 2,000 take seconds
     X = np.random.default_rng(3).standard_normal((31, 1))
     p = populations.from_rows(X, lengthscale=1.0, seed=4)
@@ -102,7 +104,7 @@ def test_a_large_table_is_thinned_and_the_note_says_so(x64, monkeypatch):
     assert "30 of the 31 rows (seed 4)" in p.note and "as given" in p.note
 
 
-def test_a_table_of_copies_has_no_default_lengthscale(x64):
+def test_a_table_of_copies_has_no_default_lengthscale():
     with pytest.raises(ValueError, match="lengthscale"):
         populations.from_rows(np.repeat([[0.0], [1.0]], 20, axis=0))
 
@@ -114,15 +116,15 @@ def test_frequencies_are_multinomial_at_a_trillion_draws(synthetic):
     with jax.debug_key_reuse(
         False
     ):  # jax.random.multinomial splits a key in a way that the checker takes for reuse
-        found = np.asarray(
+        shares = np.asarray(
             jax.jit(jax.vmap(lambda k: op.shares(k, arrays, jnp.asarray(n))))(keys)
         )
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-12)
     w = np.asarray(arrays["weights"])
-    scores = (found[:, 0] - w[0]) / np.sqrt(w[0] * (1 - w[0]) / n)
+    scores = (shares[:, 0] - w[0]) / np.sqrt(w[0] * (1 - w[0]) / n)
     # False-alarm rate 1e-6 each: the largest of 2,000 in law, and the counts of two atoms that must compensate.
     assert stats.kstest(scores, "norm").pvalue > 1e-6
-    correlation = np.corrcoef(found[:, 0], found[:, 1])[0, 1]
+    correlation = np.corrcoef(shares[:, 0], shares[:, 1])[0, 1]
     exact = -np.sqrt(w[0] * w[1] / ((1 - w[0]) * (1 - w[1])))
     assert abs(correlation - exact) < 4.9 / np.sqrt(2000)
 
@@ -161,7 +163,7 @@ def test_lanczos_steps_give_an_orthonormal_basis_and_what_the_operator_does_on_i
     assert np.abs(np.triu(tridiagonal, 2)).max() < 1e-14
 
 
-def test_lanczos_steps_are_exact_if_the_operator_has_few_eigenvalues(x64, rng):
+def test_lanczos_steps_are_exact_if_the_operator_has_few_eigenvalues(rng):
     """Four eigenvalues in a space of 70 dimensions: the Krylov space closes after four steps, and holds the norm."""
     dim = op._DENSE + 6
     spectra = ([0.0, 1.0, 2.0, 5.0], [3.0, 1.0, 0.5, 0.25], [0.0, -1.0, -2.0, -5.0])
@@ -193,9 +195,9 @@ def test_few_lanczos_steps_give_norms_and_powers_of_a_large_table(table, n):
             op.sketch(jax.random.key(2), arrays, shares, 32), op.exact_power(arrays, 3)
         ),
     )
-    found = np.asarray(op.norms(deviations, arrays, jax.random.key(3)))
+    norms = np.asarray(op.norms(deviations, arrays, jax.random.key(3)))
     truth = np.array([np.linalg.norm(dense(a, dim), 2) for a in deviations])
-    assert np.all(found <= truth * (1 + 1e-12)) and np.all(found >= truth * (1 - 1e-5))
+    assert np.all(norms <= truth * (1 + 1e-12)) and np.all(norms >= truth * (1 - 1e-5))
     C = dense_covariance(table, shares)
     values, vectors = np.linalg.eigh(C)
     f = np.asarray(arrays["f"])
@@ -203,10 +205,10 @@ def test_few_lanczos_steps_give_norms_and_powers_of_a_large_table(table, n):
         vectors @ (np.maximum(values, 0) ** 1.5 * (vectors.T @ f))
         - table.eigenvalues**1.5 * f
     )
-    drawn, wanted = op.powers_applied(
+    drawn, of_sigma = op.powers_applied(
         (apply, op.exact_power(arrays, 1)), 1.5, jnp.asarray(f)
     )
-    assert np.linalg.norm(drawn - wanted - exact) <= 1e-2 * np.linalg.norm(exact)
+    assert np.linalg.norm(drawn - of_sigma - exact) <= 1e-2 * np.linalg.norm(exact)
     assert float(op.trace_cube(arrays, shares)) == pytest.approx(
         np.trace(C @ C @ C), rel=1e-12
     )
@@ -223,7 +225,7 @@ def test_a_trial_decomposes_once(synthetic):
         **synthetic["gauss grid"].arrays,
         "shares": synthetic["gauss grid"].arrays["weights"],
     }
-    every = (
+    every_trial = (
         trials.covariance_deviation,
         trials.cube_deviation,
         trials.cube_trace,
@@ -235,7 +237,7 @@ def test_a_trial_decomposes_once(synthetic):
         trials.standardised_image,
     )
     counts = []
-    for trial in every:
+    for trial in every_trial:
         traced = jax.make_jaxpr(lambda key, trial=trial: trial(key, arrays, numbers))(
             jax.random.key(0)
         )

@@ -566,7 +566,8 @@ def test_methods_of_a_figure_are_those_whose_rows_fit():
     assert names == ["RNCA", "Nystrom", "RNCA, 50 directions", *sketches]
 
 
-def test_maps_of_a_figure_have_the_directions_that_it_says(x64):
+@pytest.mark.float64
+def test_maps_of_a_figure_have_the_directions_that_it_says():
     """Traced: the number of features of each, and which one holds the sketch."""
     X = jnp.asarray(np.random.default_rng(1).standard_normal((12, 3)))
     directions = {

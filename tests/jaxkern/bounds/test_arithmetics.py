@@ -133,14 +133,14 @@ def test_the_log_of_a_tiny_failure_probability_is_exact(arithmetic):
     assert log_failure(streaming.nystrom_best_rank, **size, tau=1000) == -1000
     u_statistic = dict(bound=2, num_points=26, t=32)
     expected = xp.log(exact(2, arithmetic(1))) if arithmetic is not flint.arb else None
-    found = log_failure(concentration.u_statistic, **u_statistic) + 1024
+    value = log_failure(concentration.u_statistic, **u_statistic) + 1024
     if expected is None:
-        assert found.overlaps(flint.arb(2).log()) and found.rad() < 1e-30
+        assert value.overlaps(flint.arb(2).log()) and value.rad() < 1e-30
     else:
-        assert abs(found - expected) < (1e-12 if arithmetic is float else 1e-25)
+        assert abs(value - expected) < (1e-12 if arithmetic is float else 1e-25)
     words = TABLES["sketching"]["separation_shortfall"].words | {"tau": 1000, "eta": 0}
-    found = log_failure(sketching.separation_shortfall, **words)
-    assert abs(found + 1000 - math.log(4)) < 1e-12 or arithmetic is float
+    value = log_failure(sketching.separation_shortfall, **words)
+    assert abs(value + 1000 - math.log(4)) < 1e-12 or arithmetic is float
 
 
 def test_what_is_certainly_infinite_or_undefined_is_so_as_in_ieee_and_the_rest_raises():
@@ -185,8 +185,8 @@ def test_functions_are_those_of_the_arithmetic_also_of_mixed_numbers():
     assert not any(map(is_other, numbers)) and not is_other(flint.acb(1))
     for name, limits in (("gammainc", (0, 3)), ("gammaincc", (3, mpmath.inf))):
         expected = mpmath.gammainc(2, *limits, regularized=True)
-        found = getattr(ball, name)(3).ball
-        assert abs(mpmath.mpf(found.str(40, radius=False)) - expected) < 1e-28
+        value = getattr(ball, name)(3).ball
+        assert abs(mpmath.mpf(value.str(40, radius=False)) - expected) < 1e-28
     assert (ball.gammainc(0) == 0) and (ball.gammaincc(0) == 1)
     assert ball.gammainc(-1).ball.is_nan() and (-ball).gammaln().ball.is_nan()
 

@@ -124,7 +124,18 @@ def test_bounds_relate_as_documented():
 
 DEGREES = dict.fromkeys(("trace3", "op_norm3", "energy"), 3)
 DEGREES |= dict.fromkeys(
-    ["kappa", "op_norm", "trace", "hs_norm", "theta", "scale", "eigenvalue", "sigma", "mean_gap"], 1
+    [
+        "kappa",
+        "op_norm",
+        "trace",
+        "hs_norm",
+        "theta",
+        "scale",
+        "eigenvalue",
+        "sigma",
+        "mean_gap",
+    ],
+    1,
 )
 DEGREES |= dict.fromkeys(("squared_diameter", "squared_distance"), 1)
 POWERS = {"hilbert_mean": 1, "relative_norms": 0, "relative_separation": 0}

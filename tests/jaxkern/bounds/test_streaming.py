@@ -13,10 +13,10 @@ from jaxkern.bounds import fourier, streaming
 
 def test_beyond_its_hypotheses_a_sketch_has_a_bound_that_says_nothing():
     for rank in (5, 6):
-        found = streaming.frequent_directions(
+        bound = streaming.frequent_directions(
             residual_energy=2.0, sketch_size=10, rank=rank
         )
-        assert found.value == pytest.approx(2e30, rel=1e-12) and not found.valid
+        assert bound.value == pytest.approx(2e30, rel=1e-12) and not bound.valid
 
 
 def sketch(rows, size):
@@ -72,12 +72,12 @@ def test_algorithm_1_attains_its_bounds_at_odd_sizes_as_well(ell):
 
 
 def test_theorem_e_adds_features_and_sketch():
-    found = streaming.streaming_gram_buffered(
+    bound = streaming.streaming_gram_buffered(
         eps=0.1, num_frequencies=600, num_points=10**6, sketch_size=99
     )
     free = fourier.gram_spectral_paired_all_n(eps=0.1, num_frequencies=600)
-    assert found.value == pytest.approx(0.11) and found.probability == free.probability
+    assert bound.value == pytest.approx(0.11) and bound.probability == free.probability
     few = streaming.streaming_gram_buffered(
         eps=0.1, num_frequencies=600, num_points=3, sketch_size=99
     )
-    assert few.probability > found.probability
+    assert few.probability > bound.probability

@@ -44,7 +44,8 @@ def test_the_limit_for_means_of_rank_one_has_the_law_that_is_computed(rng):
     assert abs(chance - share) <= 6 * math.sqrt(chance * (1 - chance) / 200_000)
 
 
-def test_two_binomial_variables_give_the_block_parameters_of_the_library(x64):
+@pytest.mark.float64
+def test_two_binomial_variables_give_the_block_parameters_of_the_library():
     """For the kernel y z, with means 1/2 and -1/2 of 8 signs each."""
     y = np.repeat([1.0, -1.0, 1.0, -1.0], [6, 2, 2, 6])
     labels = np.repeat([0, 1], 8)
@@ -77,7 +78,8 @@ def test_theorem_2_is_tried_with_the_constant_and_the_probabilities_that_it_name
         assert 1 - right.probability == pytest.approx(delta, rel=1e-9)
 
 
-def test_the_spheres_have_the_moments_that_quadrature_over_the_angle_gives(x64):
+@pytest.mark.float64
+def test_the_spheres_have_the_moments_that_quadrature_over_the_angle_gives():
     spheres = section3_3_examples.Spheres.of((1.0, 5.0), 50)
     mean, variance, x = section3_3_examples.moments(1.0, 5.0, 50)
     assert spheres.products[0, 1] == pytest.approx(x)

@@ -41,7 +41,8 @@ def test_claims_are_made_without_mean_kernels_and_share_their_numbers(
     assert len(names) == 1
 
 
-def test_a_model_is_a_dictionary_for_jax_with_what_is_extra(x64):
+@pytest.mark.float64
+def test_a_model_is_a_dictionary_for_jax_with_what_is_extra():
     extra = {"A": np.eye(2), "labels": np.array([0, 1])}
     model = dataclasses.replace(trials.sums("sums"), extra=extra)
     copy = jax.device_put(model)
@@ -55,7 +56,8 @@ def test_a_model_is_a_dictionary_for_jax_with_what_is_extra(x64):
 gram_error = jax.jit(trials.gram_error)
 
 
-def test_the_norms_of_the_trials_are_literal_ones(x64):
+@pytest.mark.float64
+def test_the_norms_of_the_trials_are_literal_ones():
     model = trials.gaussian("three points", np.eye(3, 4), 2.0, 2)
     assert model.numbers["scale"] == pytest.approx(2 / math.sqrt(2))
     assert model.numbers["n"] == 3
@@ -69,7 +71,8 @@ def test_the_norms_of_the_trials_are_literal_ones(x64):
         assert float(error) == pytest.approx(norm / 3)
 
 
-def test_a_reused_draw_is_the_noise_of_the_first_point_on_all(x64):
+@pytest.mark.float64
+def test_a_reused_draw_is_the_noise_of_the_first_point_on_all():
     key = jax.random.key(1)
     model = trials.sums("")
     arrays = model.arrays
@@ -83,14 +86,16 @@ def test_a_reused_draw_is_the_noise_of_the_first_point_on_all(x64):
     assert float(fresh) == pytest.approx(np.linalg.norm(sums) / len(W))
 
 
-def test_one_direction_twice_is_at_the_angle_zero(x64):
+@pytest.mark.float64
+def test_one_direction_twice_is_at_the_angle_zero():
     angle = jax.jit(trials.angle, static_argnames="dim")
     numbers = {"factor": 3.0, "reused": 1.0}
     twice = angle(jax.random.key(1), None, numbers, dim=4)
     assert float(twice) == pytest.approx(3.0)
 
 
-def test_coordinates_that_are_always_zero_do_not_change_the_mean(x64):
+@pytest.mark.float64
+def test_coordinates_that_are_always_zero_do_not_change_the_mean():
     means = np.eye(4, 6)
     used = np.tile(np.arange(6) < 2, (4, 1))
     for deviations in (0.5, np.array([0.2, 0.5, 1.0, 0.1])):
@@ -102,7 +107,8 @@ def test_coordinates_that_are_always_zero_do_not_change_the_mean(x64):
         np.testing.assert_allclose(mean, literal, rtol=1e-10, atol=1e-12)
 
 
-def test_ritz_values_come_close_to_the_norm_of_the_sample_covariance_from_below(x64):
+@pytest.mark.float64
+def test_ritz_values_come_close_to_the_norm_of_the_sample_covariance_from_below():
     n = 96
     key = jax.random.key(2)
     first, _ = jax.random.split(key)
@@ -114,7 +120,8 @@ def test_ritz_values_come_close_to_the_norm_of_the_sample_covariance_from_below(
     assert norm * (1 - 1e-3) <= ritz <= norm * (1 + 1e-12)
 
 
-def test_the_kernel_of_proposition_1_has_the_norm_that_is_computed(x64):
+@pytest.mark.float64
+def test_the_kernel_of_proposition_1_has_the_norm_that_is_computed():
     key = jax.random.key(3)
     X = 4 * np.asarray(jax.random.uniform(key, (16,), jnp.float64)) - 2
     h = np.clip(X[:12], -1, 1)
@@ -127,7 +134,8 @@ def test_the_kernel_of_proposition_1_has_the_norm_that_is_computed(x64):
         assert float(norm) == pytest.approx(expected)
 
 
-def test_the_law_with_a_gap_is_standardised_and_its_norm_is_nearly_one(x64):
+@pytest.mark.float64
+def test_the_law_with_a_gap_is_standardised_and_its_norm_is_nearly_one():
     setting = Setting("", None, {"e": 0.3}, {"n": 8})
     values = draws.sample(trials.gap_error, jax.random.key(0), setting, 64)
     a = math.sqrt(1 - 0.03)

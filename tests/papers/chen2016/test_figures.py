@@ -27,7 +27,8 @@ def test_the_first_rows_of_each_label():
 
 
 @pytest.mark.parametrize("centred", [False, True])
-def test_residuals_are_those_of_numpy(centred, x64, rng):
+@pytest.mark.float64
+def test_residuals_are_those_of_numpy(centred, rng):
     n, components, t, lengthscale = 20, 4, 6, 1.5
     X = rng.standard_normal((n, 3))
     H = np.eye(n) - (1 / n if centred else 0)
@@ -108,9 +109,8 @@ def test_the_printed_baselines_come_from_the_training_digits():
         ) < 4 * values.std(ddof=1)
 
 
-def test_relative_errors_by_differences_and_by_features_agree_if_no_digits_are_lost(
-    x64,
-):
+@pytest.mark.float64
+def test_relative_errors_by_differences_and_by_features_agree_if_no_digits_are_lost():
     def differences(dtype):
         options = {"dim": 3, "frequencies": 20, "pairs": 50, "dtype": dtype}
         key = jax.random.key(5)

@@ -83,8 +83,9 @@ def test_near_orthogonal_vectors_are_what_they_are_said_to_be():
 
 
 @pytest.mark.parametrize("components", [1, 3])
+@pytest.mark.float64
 def test_the_residual_of_a_shrinking_line_is_the_product_of_recurrence_coefficients(
-    components, x64
+    components,
 ):
     """Against the smallest eigenvalues themselves, whose relative error is of the order of the scale squared."""
     key, t, scale = jax.random.key(3), 7, 0.05

@@ -69,7 +69,8 @@ def test_separation_of_known_sets():
     assert figure1.separation(draws, np.arange(200) % 2) == 1
 
 
-def test_maps_are_those_of_the_paper(x64, rng):
+@pytest.mark.float64
+def test_maps_are_those_of_the_paper(rng):
     X = jnp.asarray(rng.standard_normal((40, 2)))
     kernel = Gaussian.from_width(1.3)
     key_landmarks, key_sketch = jax.random.split(jax.random.key(4))
