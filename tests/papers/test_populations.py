@@ -250,7 +250,7 @@ def test_multiply_adds_are_counted_through_loops():
     B = jax.ShapeDtypeStruct((4, 5), jnp.float32)
 
     def repeated(a, b):
-        return jax.lax.map(lambda i: i * (a @ b), jnp.arange(7.0))
+        return jax.lax.map(lambda i: i * (a @ b), jnp.arange(7, dtype=jnp.float32))
 
     assert flops.multiply_adds(lambda a, b: a @ b, A, B) == 3 * 4 * 5
     assert flops.multiply_adds(repeated, A, B) == 7 * 3 * 4 * 5
