@@ -9,17 +9,16 @@ from proofs_check.engine import samples
 
 
 @pytest.fixture(scope="session")
-def made():
+def registered():
     with jax.enable_x64(True), jax.debug_key_reuse(False):
         return {claim.id: claim for claim in register.claims()}
 
 
 @pytest.fixture
-def claims(x64, made):
-    with jax.debug_key_reuse(
-        False
-    ):  # the checker takes the splits of jax.random.multinomial for reuse
-        yield made
+def claims(registered):
+    # The checker takes the splits of jax.random.multinomial for reuse.
+    with jax.enable_x64(True), jax.debug_key_reuse(False):
+        yield registered
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The constants of our theorems: every line of the tables of enclosed constants is proved, over its whole range."""
+"""The constants of our theorems: every line of the tables of enclosed constants is proved, over its is_whole range."""
 
 import ast
 import pathlib
@@ -32,7 +32,7 @@ NAMES |= {
 
 
 class Exact(ast.NodeTransformer):
-    """Numbers as balls, as they read; the ends of a `range` and whole powers stay what they are."""
+    """Numbers as balls, as they read; the ends of a `range` and is_whole powers stay what they are."""
 
     def visit_Constant(self, node):
         return ast.parse(f"ball('{node.value}')", mode="eval").body
@@ -45,14 +45,14 @@ class Exact(ast.NodeTransformer):
         )
 
     def visit_BinOp(self, node):
-        whole = (
+        is_whole = (
             isinstance(node.op, ast.Pow)
             and ast.unparse(node.right).lstrip("-").isalnum()
         )
         return ast.BinOp(
             self.visit(node.left),
             node.op,
-            node.right if whole else self.visit(node.right),
+            node.right if is_whole else self.visit(node.right),
         )
 
 
@@ -73,14 +73,14 @@ def test_a_constant_is_enclosed(page, what, left, sign, right, name, low, high, 
     if sign == ">":
         left, right = right, left
     if not name:
-        found = enclosures.at_most(lambda: (evaluated(left), evaluated(right)))
+        enclosed = enclosures.at_most(lambda: (evaluated(left), evaluated(right)))
     else:
         zeros = {0: (0, int(order))} if order else None
         ends = (enclosures.ball(low), enclosures.ball(high))
-        found = enclosures.prove(
+        enclosed = enclosures.prove(
             lambda x: evaluated(f"{right} - ({left})", **{name: x}), [ends], zeros=zeros
         )
-    assert found.holds, found.because
+    assert enclosed.holds, enclosed.because
 
 
 def test_no_line_of_the_tables_is_missed():

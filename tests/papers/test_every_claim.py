@@ -1,13 +1,14 @@
 """Every form of every claim and every control, without the statistics: trials are traced, the rest is judged.
 
-The quick run of `proofs_check` draws the trials. Here every one of them is traced at all its shapes (in float32 at
-those of one setting), every bound and number it is compared with is computed at all settings, and what needs no draws
-is judged at its first one, or at all where that does not show what is expected; the slow run judges all at all.
+The quick run of `proofs_check` draws the trials. Here each of them is traced at all its shapes (in float32 at those of
+one setting), all bounds and numbers that it is compared with are computed at all settings, and what needs no draws is
+judged at its first setting, or at all if that does not show what is expected; the slow run judges all at all.
 """
 
 import contextlib
 import dataclasses
 import functools
+import inspect
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,6 @@ from proofs_check.claim import (
     Control,
     Exact,
     Expectation,
-    Form,
     Identity,
     Inequality,
     Law,
@@ -29,8 +29,10 @@ from proofs_check.claim import (
     Setting,
     Tail,
     Undecided,
+    draws_as,
 )
 from proofs_check.engine import draws, judge, keys, programs, run
+from proofs_check.papers import populations
 
 PAPERS = ("kpotufe2020", "amini2021", "chen2016", "ghashami2016", "jaxkern")
 WITHOUT_DRAWS = Identity | Inequality | Exact | Undecided
@@ -48,219 +50,231 @@ def as_in_a_run(dtype):
         yield
 
 
-@functools.cache
-def claims_in(dtype):
-    with as_in_a_run(dtype):
-        return register.claims()
+def of_paper(claims, paper):
+    return [claim for claim in claims.values() if claim.id.startswith(f"{paper}:")]
 
 
-@pytest.fixture(params=["float32", "float64"])
-def every_claim(request, made):
-    return request.param, claims_in(
-        "float32"
-    ) if request.param == "float32" else made.values()
-
-
-def parts(claims, paper):
-    """Yield the name of every form and control of a paper's claims, and what it is."""
+def parts(claims):
+    """Yield the name of every form and control of claims, and what it is."""
     for claim in claims:
-        if claim.id.startswith(f"{paper}:"):
-            for name, part in run.forms_of(claim):
-                yield f"{claim.id}, {name}", part
+        for name, part in run.forms_of(claim):
+            yield f"{claim.id}, {name}", part
+
+
+def in_precision(leaf, dtype):
+    """Return the shape of an array and its dtype in a precision: a trace needs no more."""
+    if not hasattr(leaf, "dtype"):
+        return leaf
+    is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
+    return jax.ShapeDtypeStruct(leaf.shape, dtype if is_float else leaf.dtype)
 
 
 def faults_of_the_trace(trial, setting, real):
     """Return what is wrong with the program of a trial: its result, its precision, a key that is not used once."""
     numbers = {name: jax.ShapeDtypeStruct((), real) for name in setting.numbers}
+    with as_in_a_run("float64"):  # a model computes its mean kernel for a precision
+        data = jax.tree.map(lambda leaf: in_precision(leaf, real), setting.data)
     traced, result = jax.make_jaxpr(
         lambda *args: trial(*args, **setting.shapes), return_shape=True
-    )(jax.random.key(0), setting.data, numbers)
+    )(jax.random.key(0), data, numbers)
     if result.shape != ():
         yield f"the result has shape {result.shape}"
-    used = {id(v) for e in traced.jaxpr.eqns for v in e.invars} | {
-        id(v) for v in traced.jaxpr.outvars
-    }
-    if id(traced.jaxpr.invars[0]) not in used:
+    if not keys.reaches_result(traced):
         yield "the key is not used"
-    yield from (
-        f"a key is used twice: {uses}" for uses in keys.used_twice(traced.jaxpr)
-    )
+    for uses in keys.used_twice(traced.jaxpr):
+        yield f"a key is used twice: {uses}"
     if jnp.issubdtype(result.dtype, jnp.floating) and result.dtype != real:
         yield f"the result is {result.dtype}"
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_trials_are_programs_of_one_precision_that_use_their_key(every_claim, paper):
-    dtype, claims = every_claim
-    faults, seen = [], set()
-    with as_in_a_run(dtype):
-        for name, part in parts(claims, paper):
-            one_key = isinstance(part, Control) and part.kind == "reused key"
-            settings = part.settings if hasattr(part.statement, "trial") else ()
-            for setting in (
-                settings if dtype == "float64" else settings[:1]
-            ):  # shapes do not choose the precision
-                shapes = (
-                    tuple(sorted(setting.shapes.items())),
-                    str(jax.tree.map(jnp.shape, setting.data)),
-                )
-                if (
-                    program := (part.statement.trial, one_key, shapes)
-                ) not in seen:  # forms have trials in common
-                    seen.add(program)
-                    found = faults_of_the_trace(
-                        part.statement.trial, setting, jnp.dtype(dtype)
-                    )
-                    found = [
-                        fault for fault in found if not (one_key and "key" in fault)
-                    ]
-                    faults += [f"{name}, {setting.name}: {fault}" for fault in found]
+@pytest.mark.parametrize("real", ["float32", "float64"])
+def test_trials_are_programs_of_one_precision_that_use_their_key(
+    registered, paper, real
+):
+    faults = []
+    seen = set()
+    with as_in_a_run(real):
+        for name, part in parts(of_paper(registered, paper)):
+            if not hasattr(part.statement, "trial"):
+                continue
+            trial = part.statement.trial
+            reuses = isinstance(part, Control) and part.kind == "reused key"
+            # Shapes do not choose the precision.
+            settings = part.settings if real == "float64" else part.settings[:1]
+            for setting in settings:
+                sizes = tuple(sorted(setting.shapes.items()))
+                shapes = str(jax.tree.map(jnp.shape, setting.data))
+                program = (trial, reuses, sizes, shapes)
+                if program in seen:  # forms have trials in common
+                    continue
+                seen.add(program)
+                for fault in faults_of_the_trace(trial, setting, jnp.dtype(real)):
+                    if not (reuses and "key" in fault):
+                        faults.append(f"{name}, {setting.name}: {fault}")
     assert seen and not faults, faults
 
 
 def test_faults_of_a_trace_are_seen():
-    setting = Setting("here", np.ones(3, np.float32), {"tau": 1.0}, {"d": 2})
+    setting = Setting("here", np.ones(3), {"tau": 1.0}, {"d": 2})
 
     def counts_and_rows(key, X, numbers, d):
         first, second = jax.random.split(key)
         counts = jax.random.multinomial(first, 9.0, jnp.full(3, 1 / 3))
-        return counts @ normal_rows(first, 3, 1, float)[:, 0] + jax.random.normal(
-            second
-        )
+        rows = normal_rows(first, 3, 1, float)[:, 0]
+        return counts @ rows + jax.random.normal(second)
 
     drawn = jax.jit(lambda key: jax.random.normal(key))
 
-    def faults(trial):
-        with as_in_a_run("float64"):
-            return list(faults_of_the_trace(trial, setting, jnp.dtype("float64")))
+    def folded(key, *numbers):
+        first, second = (jax.random.fold_in(key, number) for number in numbers)
+        return drawn(first) * drawn(second)
 
-    assert not faults(
-        lambda key, X, numbers, d: jax.random.normal(key) * numbers["tau"]
-    )
-    assert faults(counts_and_rows) == [
-        "a key is used twice: random_split and fold_in of many numbers"
-    ]
+    trials = {
+        "": lambda key, X, numbers, d: jax.random.normal(key) * numbers["tau"],
+        " ": lambda key, X, numbers, d: folded(key, 0, 1),
+        "a key is used twice: random_split and fold_in of many numbers": counts_and_rows,
+        "a key is used twice: ": lambda key, X, numbers, d: drawn(key) * drawn(key),
+        "the key is not used": lambda key, X, numbers, d: X.sum() * numbers["tau"],
+        "the result has shape (2,)": lambda key, X, numbers, d: jax.random.normal(
+            key, (d,)
+        ),
+        "the result is float32": lambda key, X, numbers, d: jax.random.normal(
+            key, (), jnp.float32
+        ),
+    }
     with as_in_a_run("float64"):
-        several = jax.random.split(jax.random.key(0))
+        for fault, trial in trials.items():
+            faults = list(faults_of_the_trace(trial, setting, jnp.dtype("float64")))
+            assert len(faults) == bool(fault.strip()), faults
+            assert not faults or faults[0].startswith(fault)
+        several = jax.ShapeDtypeStruct((2,), jax.random.key(0).dtype)
         many = jax.make_jaxpr(
             jax.vmap(lambda key: counts_and_rows(key, None, None, 2))
         )(several)
     assert len(keys.used_twice(many)) == 1
-    assert not faults(
-        lambda key, X, numbers, d: (
-            drawn(jax.random.fold_in(key, 0)) * drawn(jax.random.fold_in(key, 1))
-        )
-    )
-    assert len(faults(lambda key, X, numbers, d: drawn(key) * drawn(key))) == 1
-    assert faults(lambda key, X, numbers, d: X.sum() * numbers["tau"]) == [
-        "the key is not used"
-    ]
-    assert faults(lambda key, X, numbers, d: jax.random.normal(key, (d,))) == [
-        "the result has shape (2,)"
-    ]
-    assert faults(
-        lambda key, X, numbers, d: jax.random.normal(key, (), jnp.float32)
-    ) == ["the result is float32"]
 
 
 def numbers_of(statement, setting):
-    """Yield what a statistic is compared with at a setting, each as (what, value, whether it makes sense)."""
+    """Yield what a statistic is compared with at a setting, each as (what, value, whether it makes sense).
+
+    A bound above the most that its statistic can be would be vacuous; delta must leave room for a violation.
+    """
     match statement:
         case Tail() | Calibrated():
-            value, delta = judge.checked_bound(
-                statement.bound if isinstance(statement, Tail) else statement.shape,
-                setting,
-            )
-            yield "bound", value, value > 0 and np.isfinite(value)
-            yield "delta", delta, 0 <= delta < 1
-            if isinstance(statement, Tail) and statement.ceiling is not None:
-                yield "ceiling", (most := statement.ceiling(setting)), most > 0
+            is_tail = isinstance(statement, Tail)
+            bound = statement.bound if is_tail else statement.shape
+            right = bound(setting)
+            yield "bound", right, bool(right.valid) and 0 < right.value < np.inf
+            yield "delta", 1 - right.probability, 0 < 1 - right.probability < 1
+            judge.checked_bound(bound, setting)
+            if is_tail and statement.ceiling is not None:
+                ceiling = statement.ceiling(setting)
+                yield "ceiling", ceiling, ceiling > 0
         case Expectation():
-            yield "target", (target := statement.target(setting)), np.isfinite(target)
-            yield "scale", (scale := statement.scale(setting)), 0 < scale < np.inf
+            target = statement.target(setting)
+            scale = statement.scale(setting)
+            yield "target", target, np.isfinite(target)
+            yield "scale", scale, 0 < scale < np.inf
             if statement.limits is not None:
                 low, high = statement.limits(setting)
                 yield "limits", (low, high), low <= target <= high
         case Law():
             values = np.asarray(statement.cdf(np.linspace(-50, 50, 201)))
-            rises = np.all(np.diff(values) >= -1e-12)
-            yield (
-                "cdf",
-                values,
-                rises
-                and values[0] >= 0
-                and values[-1] <= 1
-                and values[-1] - values[0] > 0.5,
-            )
+            yield "cdf", values, np.all(np.diff(values) >= -1e-12)
+            yield "range", values, values[0] >= 0 and values[-1] <= 1
+            yield "rise", values, values[-1] - values[0] > 0.5
         case Rare():
-            claimed, ceiling = (
-                statement.log_claimed(setting),
-                statement.log_ceiling(setting),
-            )
+            claimed = statement.log_claimed(setting)
+            ceiling = statement.log_ceiling(setting)
             yield "log ceiling", ceiling, np.isfinite(ceiling)
             yield "log claimed", claimed, claimed < 0
 
 
-@pytest.mark.parametrize("paper", PAPERS)
-def test_what_statistics_are_compared_with_makes_sense(every_claim, paper):
-    dtype, claims = every_claim
-    with as_in_a_run(dtype):
-        wrong = [
-            f"{name}, {setting.name}: {what} is {value}"
-            for name, part in parts(claims, paper)
-            for setting in part.settings
-            for what, value, sense in numbers_of(part.statement, setting)
-            if not sense
-        ]
-    assert not wrong, wrong
+def faults_of_settings(claim):
+    """Yield what is wrong with the settings of a claim: their names, which keys come from, and their numbers."""
+    names = {}
+    for what, part in parts([claim]):
+        for field in ("trial", "residual", "sides"):
+            function = getattr(part.statement, field, None)
+            if function and "key" in inspect.signature(function).parameters:
+                name, code = draws_as(function)
+                if names.setdefault(name, code) != code:
+                    yield f"two functions draw as {name!r}"
+        # The two norms of this claim are tried on the same draws.
+        shares = claim.id == "jaxkern:nystrom-best-rank"
+        different = {setting.name for setting in part.settings}
+        if len(different) < len(part.settings) and not shares:
+            yield f"{what}: settings of one name"
+        for setting in part.settings:
+            for number, value, is_right in numbers_of(part.statement, setting):
+                if not is_right:
+                    yield f"{what}, {setting.name}: {number} is {value}"
 
 
-@pytest.mark.parametrize("paper", PAPERS)
-def test_what_needs_no_draws_is_as_expected(made, paper):
-    """Exact statements, identities and inequalities, with their controls, judged as in a run."""
-
-    def kept(part: Form | Control | None):
-        return (
-            part
-            if part is not None and isinstance(part.statement, WITHOUT_DRAWS)
-            else None
-        )
-
-    def first(part: Form | Control | None):
-        return part and dataclasses.replace(part, settings=part.settings[:1])
-
-    def changed(claim, change):
-        forms = {
-            name: change(getattr(claim, name)) for name in ("printed", "corrected")
-        }
-        return dataclasses.replace(
-            claim, **forms, controls=tuple(filter(None, map(change, claim.controls)))
-        )
-
-    chosen = [
-        changed(claim, kept)
-        for claim in made.values()
-        if claim.id.startswith(f"{paper}:")
-    ]
-    chosen, judged = (
-        [c for c in chosen if run.forms_of(c)],
-        functools.partial(run.run, profile=draws.QUICK, seed=0),
-    )
+@pytest.mark.parametrize("profile", ["quick", "full", "data"])
+def test_settings_have_names_and_hypotheses_are_met_and_bounds_can_fail(
+    registered, profile
+):
     with as_in_a_run("float64"):
-        at_first = judged([changed(claim, first) for claim in chosen])
-        found = judged(
-            [
-                claim
-                for claim, r in zip(chosen, at_first, strict=True)
-                if not r.as_expected
-            ]
-        )
-    unexpected = {
+        claims = list(registered.values())
+        if profile == "full":
+            claims = register.claims(profile="full")
+        if profile == "data":
+            X = np.random.default_rng(0).standard_normal((40, 2))
+            claims = register.claims(populations.from_rows(X))
+        faults = [
+            f"{claim.id}: {fault}"
+            for claim in claims
+            for fault in faults_of_settings(claim)
+        ]
+    assert [claim.id for claim in claims] == list(registered)
+    assert not faults, faults
+    if profile == "full":
+        (full,) = (claim for claim in claims if claim.id == "kpotufe2020:thm1")
+        quick = registered["kpotufe2020:thm1"].corrected.settings
+        assert len(full.corrected.settings) > len(quick)
+
+
+def changed(claim, change):
+    """Return a claim with a change of its forms and controls, of which None are dropped."""
+    controls = filter(None, map(change, claim.controls))
+    forms = {name: change(getattr(claim, name)) for name in ("printed", "corrected")}
+    return dataclasses.replace(claim, **forms, controls=tuple(controls))
+
+
+def without_draws(part):
+    is_judged = part is not None and isinstance(part.statement, WITHOUT_DRAWS)
+    return part if is_judged else None
+
+
+def at_first(part):
+    return part and dataclasses.replace(part, settings=part.settings[:1])
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_needs_no_draws_is_as_expected(registered, paper):
+    """Exact statements, identities and inequalities, with their controls, judged as in a run."""
+    judged = functools.partial(run.run, profile=draws.QUICK, seed=0)
+    claims = [changed(claim, without_draws) for claim in of_paper(registered, paper)]
+    claims = [claim for claim in claims if run.forms_of(claim)]
+    with as_in_a_run("float64"):
+        first = judged([changed(claim, at_first) for claim in claims])
+        pairs = zip(claims, first, strict=True)
+        results = judged([claim for claim, r in pairs if not r.as_expected])
+    unexpected = [
         f"{r.claim.id}: {r.notes} {[v.because for _, _, v in r.forms]}"
-        for r in found
+        for r in results
         if not r.as_expected
-    }
-    assert not unexpected and sum(len(r.controls) for r in at_first)
+    ]
+    assert not unexpected, unexpected
+    assert sum(len(r.controls) for r in first)
+
+
+@functools.cache
+def claims_in(dtype):
+    with as_in_a_run(dtype):
+        return {claim.id: claim for claim in register.claims()}
 
 
 @pytest.mark.slow
@@ -271,27 +285,22 @@ def test_no_true_statement_is_refuted_in_either_precision_and_every_control_is(
     paper, dtype, seeds
 ):
     """At the levels of a run of all claims: each seed has a false alarm with probability 0.001 at most."""
-    claims, wrong, judged = claims_in(dtype), [], 0
-    alpha = run.FAMILY_ALPHA / sum(len(run.forms_of(claim)) for claim in claims)
-    for claim in claims:
-        if not claim.id.startswith(f"{paper}:"):
-            continue
+    claims = claims_in(dtype)
+    parts_of_all = sum(len(run.forms_of(claim)) for claim in claims.values())
+    wrong = []
+    judged = 0
+    for claim in of_paper(claims, paper):
+        share = run.FAMILY_ALPHA / parts_of_all * len(run.forms_of(claim))
         with as_in_a_run(dtype):
             for seed in range(seeds):
-                share = alpha * len(run.forms_of(claim))
-                (found,) = run.run(
+                (result,) = run.run(
                     [claim], profile=draws.QUICK, seed=seed, family_alpha=share
                 )
-                judged += len(found.forms)
-                if not found.as_expected:
-                    wrong.append(
-                        (
-                            claim.id,
-                            seed,
-                            found.notes,
-                            [(n, v.status, v.because) for n, _, v in found.forms],
-                        )
-                    )
-        programs.program_of.cache_clear()  # seeds share programs, claims hardly do, and those of all fill the memory
+                judged += len(result.forms)
+                if not result.as_expected:
+                    verdicts = [(n, v.status, v.because) for n, _, v in result.forms]
+                    wrong.append((claim.id, seed, result.notes, verdicts))
+        # Seeds share programs. Claims hardly do, and programs of all fill the memory.
+        programs.program_of.cache_clear()
         jax.clear_caches()
     assert judged and not wrong, wrong

@@ -72,14 +72,19 @@ def test_no_numbered_statement_is_in_the_margin():
     assert marginal and not [name for name in marginal if NUMBERED.fullmatch(name)]
 
 
-def test_ids_are_those_of_the_claims_in_order(made):
-    assert list(made) == [entry["id"] for paper in PAPERS for entry in entries(paper)]
+def test_ids_are_those_of_the_claims_in_order(registered):
+    assert list(registered) == [
+        entry["id"] for paper in PAPERS for entry in entries(paper)
+    ]
 
 
-def test_every_claim_has_a_form_a_reason_and_controls_of_known_kinds(made):
-    kinds = controls.table(made.values())  # it raises where a kind is unknown
-    assert list(kinds) == list(made) and sum(not own for own in kinds.values()) < 10
-    for claim in made.values():
+def test_every_claim_has_a_form_a_reason_and_controls_of_known_kinds(registered):
+    kinds = controls.table(registered.values())  # it raises where a kind is unknown
+    assert (
+        list(kinds) == list(registered)
+        and sum(not known_kinds for known_kinds in kinds.values()) < 10
+    )
+    for claim in registered.values():
         assert claim.printed or claim.corrected, claim.id
         undecided = all(
             isinstance(form.statement, Undecided) for form in claim.forms.values()
@@ -91,7 +96,9 @@ def test_every_claim_has_a_form_a_reason_and_controls_of_known_kinds(made):
             and claim.where
         ), claim.id
         assert claim.corrected or not claim.id.startswith("jaxkern:"), claim.id
-    counts = collections.Counter(kind for own in kinds.values() for kind in own)
+    counts = collections.Counter(
+        kind for known_kinds in kinds.values() for kind in known_kinds
+    )
     assert (
         set(counts) == set(controls.KINDS)
         and min(counts.values()) >= 2
@@ -99,10 +106,10 @@ def test_every_claim_has_a_form_a_reason_and_controls_of_known_kinds(made):
     )
 
 
-def test_what_is_printed_wrong_is_corrected_with_a_proof(made):
+def test_what_is_printed_wrong_is_corrected_with_a_proof(registered):
     wrong = [
         claim
-        for claim in made.values()
+        for claim in registered.values()
         if claim.printed and claim.printed.expect in FALSE
     ]
     assert wrong and all(
@@ -110,10 +117,10 @@ def test_what_is_printed_wrong_is_corrected_with_a_proof(made):
     )
 
 
-def test_what_is_not_testable_says_why(made):
+def test_what_is_not_testable_says_why(registered):
     forms = [
         form
-        for claim in made.values()
+        for claim in registered.values()
         for form in (claim.printed, claim.corrected)
         if form is not None
     ]
@@ -123,18 +130,18 @@ def test_what_is_not_testable_says_why(made):
     )
 
 
-def test_every_proof_is_in_the_documentation(made):
+def test_every_proof_is_in_the_documentation(registered):
     """Each label and each link in the words of a proof leads to a line of a page."""
-    for claim in made.values():
+    for claim in registered.values():
         links = re.findall(r"<[\w-]+>`|\]\([^)]*#[^)]*\)", claim.proof)
-        found = [
+        lines = [
             line for line in show.proofs_of(claim) if re.search(r"\.md:\d+$", line)
         ]
-        assert len(found) == len(links), (claim.id, claim.proof, found)
+        assert len(lines) == len(links), (claim.id, claim.proof, lines)
 
 
-def test_every_claim_says_what_it_assumes_and_every_formula_becomes_mathml(made):
-    for claim in made.values():
+def test_every_claim_says_what_it_assumes_and_every_formula_becomes_mathml(registered):
+    for claim in registered.values():
         said = [claim.hypotheses, *(means for _, means in claim.symbols)]
         assert (
             claim.section

@@ -56,13 +56,13 @@ def test_all_three_kernels_are_consistent_as_the_dimension_grows():
     """n = 500, three replicates. The plateau and the gap between the noises are those of 12 replicates, with room."""
     dims = (2, 20, 100, 5000)
     sizes = module.FULL._replace(replicates=3)
-    one, two, distance, lloyd = range(len(METHODS))
+    narrow, wide, distance, lloyd = range(len(METHODS))
     for model in module.MODELS:
         mean = {dim: values_of(model, dim, sizes).mean(axis=1) for dim in dims}
         assert (
             (mean[5000][:3] >= 0.97).all()
             and mean[20][distance] >= 0.99
-            and mean[20][two] >= 0.95
+            and mean[20][wide] >= 0.95
         )
-        assert (mean[2][:3] <= 0.75).all() and 0.6 <= mean[100][one] <= 0.7
+        assert (mean[2][:3] <= 0.75).all() and 0.6 <= mean[100][narrow] <= 0.7
         assert max(m[lloyd] for m in mean.values()) <= 0.35

@@ -1,6 +1,7 @@
 """Figures 1 and 2 of chen2016: their parts against NumPy, and the printed baselines on real data."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -8,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from support.numerics import literal_gram
 
+from jaxkern import features, kernels
 from proofs_check.engine.reading import DataError
 from proofs_check.papers.chen2016 import figure1 as one
 from proofs_check.papers.chen2016 import figure2 as two
@@ -24,78 +27,52 @@ def test_the_first_rows_of_each_label():
 
 
 @pytest.mark.parametrize("centred", [False, True])
-def test_residuals_are_those_of_numpy(centred, x64, rng):
-    X = rng.standard_normal((20, 3))
+@pytest.mark.float64
+def test_residuals_are_those_of_numpy(centred, rng):
     n, components, t, lengthscale = 20, 4, 6, 1.5
+    X = rng.standard_normal((n, 3))
     H = np.eye(n) - (1 / n if centred else 0)
-    squared = np.sum((X[:, None] - X[None]) ** 2, axis=2)
-    K = np.exp(-squared / (2 * lengthscale**2))
+    K = literal_gram(X, X, lengthscale)
     exact = np.linalg.eigvalsh(H @ K @ H)[: n - components].sum()
-    assert one.exact_residual(
-        jnp.asarray(X), lengthscale, components=components, centred=centred
-    ) == pytest.approx(exact)
-
-    computed = one.residuals(
-        jnp.asarray(X),
-        lengthscale,
-        t,
-        components=components,
-        centred=centred,
-        draws=2,
-        seed=3,
-    )
-    assert computed[:1] == one.residuals(
-        jnp.asarray(X),
-        lengthscale,
-        t,
-        components=components,
-        centred=centred,
-        draws=1,
-        seed=3,
-    )
+    options = {"components": components, "centred": centred}
+    residual = one.exact_residual(jnp.asarray(X), lengthscale, **options)
+    assert residual == pytest.approx(exact)
+    draws = partial(one.residuals, jnp.asarray(X), lengthscale, t, seed=3, **options)
+    values = draws(draws=2)
+    assert values[:1] == draws(draws=1)
     key = jax.random.fold_in(jax.random.fold_in(jax.random.key(3), t), 1500)
-    from jaxkern import features, kernels
-
-    for number, value in enumerate(computed):
+    kernel = kernels.Gaussian(lengthscale)
+    for number, value in enumerate(values):
         phi = features.paired_fourier(
             jax.random.fold_in(key, number),
-            kernels.Gaussian(lengthscale),
+            kernel,
             3,
             num_frequencies=t,
             dtype=np.float64,
         )
         phases = X @ np.asarray(phi.frequencies).T / lengthscale
         Z = H @ np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / math.sqrt(t)
-        assert value == pytest.approx(
-            np.sum(np.linalg.svd(Z, compute_uv=False)[components:] ** 2)
-        )
+        lengths = np.linalg.svd(Z, compute_uv=False)
+        assert value == pytest.approx(np.sum(lengths[components:] ** 2))
 
 
 def test_scores_and_what_the_printed_numbers_may_be():
-    rows = [
-        {
-            "reading": reading,
-            "lengthscale": 4.0,
-            "frequencies": t,
-            "mean": printed + shift,
-            "sd": 2**0.5,
-        }
-        for reading, scale in (("uncentred", 1), ("centred", 2))
-        for t, printed, shift in zip(
-            one.FREQUENCIES,
-            one.PRINTED[4.0],
-            np.array([1, -1, 1, 0, 2]) * scale,
-            strict=True,
-        )
-    ]
+    """Means off print by `shifts`, and twice as far in the other reading, with a standard deviation of sqrt(2)."""
+    shifts = np.array([1, -1, 1, 0, 2])
+    rows = []
+    for reading, scale in (("uncentred", 1), ("centred", 2)):
+        means = np.array(one.PRINTED[4.0]) + scale * shifts
+        for t, mean in zip(one.FREQUENCIES, means, strict=True):
+            row = {"reading": reading, "lengthscale": 4.0, "frequencies": t}
+            rows.append(row | {"mean": mean, "sd": 2**0.5})
     comparison = one.compare(rows)
     scores = [row["score"] * math.sqrt(2) for row in comparison]
-    np.testing.assert_allclose(scores[:5], [-1, 1, -1, 0, -2], atol=1e-9)
+    np.testing.assert_allclose(scores[:5], -shifts, atol=1e-9)
     chances = one.probabilities(comparison, draws=2)
     totals = [3.5 / 1.5, 3.5 / 0.6, 14 / 1.5, 14 / 0.6]
     assert [row["averaged"] for row in chances] == [1, 10, 1, 10]
-    for row, total in zip(chances, totals, strict=True):
-        assert row["p"] == pytest.approx(stats.chi2.sf(total, 5))
+    tails = [row["p"] for row in chances]
+    np.testing.assert_allclose(tails, stats.chi2.sf(totals, 5))
 
 
 @pytest.mark.parametrize(
@@ -132,21 +109,19 @@ def test_the_printed_baselines_come_from_the_training_digits():
         ) < 4 * values.std(ddof=1)
 
 
-def test_relative_errors_by_differences_and_by_features_agree_where_no_digits_are_lost(
-    x64,
-):
-    options = {"dim": 3, "frequencies": 20, "pairs": 50, "dtype": "float64"}
-    errors = two.relative_errors(jax.random.key(5), **options)
-    direct = two.relative_errors(jax.random.key(5), from_features=True, **options)
+@pytest.mark.float64
+def test_relative_errors_by_differences_and_by_features_agree_if_no_digits_are_lost():
+    def differences(dtype):
+        options = {"dim": 3, "frequencies": 20, "pairs": 50, "dtype": dtype}
+        key = jax.random.key(5)
+        errors = two.relative_errors(key, **options)
+        return np.abs(errors - two.relative_errors(key, from_features=True, **options))
+
     r = two.distances(50)
     assert r[0] == pytest.approx(1e-4) and r[-1] == pytest.approx(1e4)
-    np.testing.assert_allclose(errors[r > 1e-2], direct[r > 1e-2], atol=1e-8)
-    assert np.max(np.abs(direct - errors)) < 1e-6
-    options["dtype"] = "float32"
-    lost = np.abs(
-        two.relative_errors(jax.random.key(5), **options)
-        - two.relative_errors(jax.random.key(5), from_features=True, **options)
-    )
+    apart = differences("float64")
+    assert apart[r > 1e-2].max() < 1e-8 and apart.max() < 1e-6
+    lost = differences("float32")
     assert lost[r < 1e-3].max() > 0.02 > lost[(r > 0.1) & (r < 100)].max()
 
 
@@ -155,32 +130,31 @@ def test_the_standard_deviation_is_that_of_many_draws():
     rng = np.random.default_rng(0)
     for r in (0.01, 1.2, 6.0):
         w = rng.standard_normal((2000, 200))
-        ratios = np.sqrt(
-            np.mean(2 * np.sin(r * w / 2) ** 2, axis=1) / -np.expm1(-(r**2) / 2)
-        )
-        assert np.std(ratios) == pytest.approx(
-            float(two.standard_deviation(r, 200)), rel=0.09
-        )
+        squares = np.mean(2 * np.sin(r * w / 2) ** 2, axis=1)
+        ratios = np.sqrt(squares / -np.expm1(-(r**2) / 2))
+        exact = float(two.standard_deviation(r, 200))
+        assert np.std(ratios) == pytest.approx(exact, rel=0.09)
 
 
-def test_slopes_and_decades():
-    def largest(values):
-        rows = zip((10, 20, 40), values, strict=True)
-        return [{"dim": 2, "frequencies": t, "values": v} for t, v in rows]
+def test_slopes_are_those_of_least_squares_with_their_standard_errors():
+    sizes = np.array([10, 20, 40])
 
-    exact = two.slope(largest([[5 / t**0.5] * 3 for t in (10, 20, 40)]), 2)
+    def of_errors(values):
+        rows = zip(sizes.tolist(), values, strict=True)
+        rows = [{"dim": 2, "frequencies": t, "values": v} for t, v in rows]
+        return two.slope([*rows, {"dim": 3}], 2)
+
+    exact = of_errors([[5 / t**0.5] * 3 for t in sizes])
     assert exact["slope"] == pytest.approx(-0.5)
     assert exact["error"] == pytest.approx(0, abs=1e-7)
-    values = np.random.default_rng(0).uniform(1, 2, (3, 4)) / [[10], [20], [40]]
-    noisy = two.slope([*largest(values), {"dim": 3}], 2)
-    sizes = np.repeat(np.log([10, 20, 40]), 4)
-    logs = np.log(values.ravel())
-    design = np.stack([sizes, np.ones(12)], axis=1)
-    (slope, _), squares, *_ = np.linalg.lstsq(design, logs, rcond=None)
-    error = np.sqrt(squares[0] / 10 * np.linalg.inv(design.T @ design)[0, 0])
-    assert noisy["slope"] == pytest.approx(slope)
-    assert noisy["error"] == pytest.approx(error)
+    values = np.random.default_rng(0).uniform(1, 2, (3, 4)) / sizes[:, None]
+    line = stats.linregress(np.repeat(np.log(sizes), 4), np.log(values.ravel()))
+    noisy = of_errors(values)
+    assert noisy["slope"] == pytest.approx(line.slope)
+    assert noisy["error"] == pytest.approx(line.stderr)
 
+
+def test_errors_of_a_decade_are_its_root_mean_square():
     r = two.distances(16)
     # The errors of a decade are its number. The last distance is in no decade.
     errors = np.floor(np.log10(r) + 1e-12)

@@ -82,9 +82,10 @@ def test_near_orthogonal_vectors_are_what_they_are_said_to_be():
         assert section6.least_rank(n, coherence) == least, name
 
 
-@pytest.mark.parametrize("components", [1, 2, 3])
+@pytest.mark.parametrize("components", [1, 3])
+@pytest.mark.float64
 def test_the_residual_of_a_shrinking_line_is_the_product_of_recurrence_coefficients(
-    components, x64
+    components,
 ):
     """Against the smallest eigenvalues themselves, whose relative error is of the order of the scale squared."""
     key, t, scale = jax.random.key(3), 7, 0.05
@@ -95,5 +96,6 @@ def test_the_residual_of_a_shrinking_line_is_the_product_of_recurrence_coefficie
     ratio = (
         np.linalg.eigvalsh(images)[0] / np.linalg.eigvalsh(np.exp(-(gaps**2) / 2))[0]
     )
-    computed = float(trials.tail_ratio(key, {}, {}, rows=t, components=components))
+    tail_ratio = jax.jit(trials.tail_ratio, static_argnames=("rows", "components"))
+    computed = float(tail_ratio(key, {}, {}, rows=t, components=components))
     assert computed == pytest.approx(abs(ratio - 1), abs=0.02)

@@ -44,19 +44,20 @@ def test_the_strongest_formula_needs_the_hypotheses_of_all():
         assert not setup.strongest(*formulas)(**sizes).valid
 
 
-def test_pairs_of_a_users_rows_are_at_quantiles_of_their_distances(x64, rng):
+@pytest.mark.float64
+def test_pairs_of_a_users_rows_are_at_quantiles_of_their_distances(rng):
     """Rows that are all too near or too far leave the pairs of our own."""
     X, lengthscale = rng.standard_normal((12, 3)), 1.3
     data = populations.from_rows(X, lengthscale=lengthscale)
     apart = np.array(
         [np.linalg.norm(X[i] - X[j]) / lengthscale for i in range(12) for j in range(i)]
     )
-    wanted = [np.sort(apart)[round(q * (len(apart) - 1))] for q in (0.05, 0.5, 0.95)]
+    quantiles = [np.sort(apart)[round(q * (len(apart) - 1))] for q in (0.05, 0.5, 0.95)]
     pairs = setup.Inputs(data).pairs
     assert [setting.name for setting in pairs] == [
-        f"rows at distance {r:.4g}" for r in wanted
+        f"rows at distance {r:.4g}" for r in quantiles
     ]
-    for setting, r in zip(pairs, wanted, strict=True):
+    for setting, r in zip(pairs, quantiles, strict=True):
         first, second = np.asarray(setting.data["pair"])
         assert np.linalg.norm(first - second) == pytest.approx(lengthscale * r)
         assert setting.numbers["K"] == pytest.approx(math.exp(-(r**2) / 2))

@@ -54,14 +54,14 @@ def test_sketches_are_algorithm_1_with_a_last_decomposition(rng):
     X = rng.normal(size=(29, 3)).astype(np.float32)
     key, kernel = jax.random.key(2), Gaussian(1.0)
     with jax.debug_key_reuse(False):
-        found = module._skpca(key, kernel, X, 16, rows=8, buffered=False)(X)
+        sketched = module._skpca(key, kernel, X, 16, rows=8, buffered=False)(X)
         Z = np.float64(
             features.shifted_fourier(
                 key, kernel, 3, num_frequencies=16, dtype=jnp.float32
             )(X)
         )
     _, W = algorithm_1(Z, 8, last=True)
-    np.testing.assert_allclose(found @ found.T, Z @ W @ W.T @ Z.T, atol=2e-4)
+    np.testing.assert_allclose(sketched @ sketched.T, Z @ W @ W.T @ Z.T, atol=2e-4)
 
 
 @pytest.mark.slow
@@ -72,12 +72,12 @@ def test_rows_of_all_methods(points):
         )
     names = [row["method"] for row in rows if row["size"] == 12]
     assert names[:2] == ["RNCA", "Nystrom"] and len(names) == 7 and len(rows) == 7 + 5
-    found = {(row["method"], row["size"]): row for row in rows}
-    assert found["SKPCA, l=8", 12]["space"] == 12 * 3 + 12 * 8
-    assert found["RNCA", 12]["space"] == 12 * 3 + 12 * 12
+    named = {(row["method"], row["size"]): row for row in rows}
+    assert named["SKPCA, l=8", 12]["space"] == 12 * 3 + 12 * 8
+    assert named["RNCA", 12]["space"] == 12 * 3 + 12 * 12
     # More rows than features: nothing is lost, so the sketch is RNCA; 50 directions are all 12.
-    spectral = found["RNCA, 50 directions", 12]["spectral"]
-    assert spectral == pytest.approx(found["RNCA", 12]["spectral"], rel=1e-3)
+    spectral = named["RNCA, 50 directions", 12]["spectral"]
+    assert spectral == pytest.approx(named["RNCA", 12]["spectral"], rel=1e-3)
     for row in rows:
         assert 0 < row["frobenius"] * 41 <= row["spectral"] * 41**0.5
         assert row["train"] > 0 and row["test"] > 0

@@ -18,9 +18,9 @@ def test_rows_enter_a_reservoir_with_probability_c_over_i(claims):
     count = jax.jit(
         jax.vmap(lambda k: trials.reservoir_updates(k, None, {}, size=3, length=6))
     )
-    found = np.asarray(count(jax.random.split(jax.random.key(0), 400)))
-    assert found.min() == 3 and found.max() == 6
-    assert abs(found.mean() - (3 + 3 / 4 + 3 / 5 + 3 / 6)) <= 6 * found.std() / 20
+    counts = np.asarray(count(jax.random.split(jax.random.key(0), 400)))
+    assert counts.min() == 3 and counts.max() == 6
+    assert abs(counts.mean() - (3 + 3 / 4 + 3 / 5 + 3 / 6)) <= 6 * counts.std() / 20
 
 
 def test_the_exact_mean_of_nystrom_is_that_of_all_samples():
@@ -42,7 +42,8 @@ def test_theorem_i_on_one_orthogonal_pair_by_hand():
     assert trials.features_mean_square(G, np.eye(2), 1) == pytest.approx(4 + 1 - 2)
 
 
-def test_nystrom_of_a_sample_is_a_pseudo_inverse(x64):
+@pytest.mark.float64
+def test_nystrom_of_a_sample_is_a_pseudo_inverse():
     """The trial's error against NumPy for the landmarks that its key draws, at full rank and cut to rank 2."""
     cloud = clouds.clusters(6, 4)
     G = np.asarray(cloud.data["gram"])
@@ -53,25 +54,27 @@ def test_nystrom_of_a_sample_is_a_pseudo_inverse(x64):
     values, vectors = np.linalg.eigh(W)
     difference = jax.jit(trials.nystrom_difference, static_argnums=2)
     for rank in (2, 8):
-        kept = [i for i in np.argsort(-values)[:rank] if values[i] > 1e-10]
-        inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+        large = [i for i in np.argsort(-values)[:rank] if values[i] > 1e-10]
+        inverse = (vectors[:, large] / values[large]) @ vectors[:, large].T
         landmarks = trials.with_replacement(
             jax.random.key(0), cloud.data["gram"], 10.0, 8
         )
         np.testing.assert_array_equal(landmarks, chosen)
-        found = difference(cloud.data["gram"], landmarks, rank)
-        np.testing.assert_allclose(found, G - C @ inverse @ C.T, atol=1e-7)
+        errors = difference(cloud.data["gram"], landmarks, rank)
+        np.testing.assert_allclose(errors, G - C @ inverse @ C.T, atol=1e-7)
 
 
-def test_one_feature_of_a_copy_by_hand(x64):
+@pytest.mark.float64
+def test_one_feature_of_a_copy_by_hand():
     """|1 - 2 cos(b)^2| = |cos 2 b| for the shift b of the first feature, and the mean over two."""
     phi = features.shifted_fourier(
         jax.random.key(0), Gaussian(1.0), 1, num_frequencies=4, dtype=jnp.float64
     )
     twice = np.cos(2 * np.asarray(phi.shifts))
+    copies_error = jax.jit(trials.copies_error, static_argnames="most")
     for m in (1, 2):
-        found = trials.copies_error(jax.random.key(0), None, {"m": float(m)}, most=4)
-        assert float(found) == pytest.approx(abs(np.mean(twice[:m])), rel=1e-9)
+        error = copies_error(jax.random.key(0), None, {"m": float(m)}, most=4)
+        assert float(error) == pytest.approx(abs(np.mean(twice[:m])), rel=1e-9)
 
 
 def test_the_law_of_a_mean_of_cosines():
