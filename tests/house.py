@@ -33,6 +33,11 @@ def eps():
     return float(np.finfo(dtype()).eps)
 
 
+def close(a, b, slack=0.0):
+    """Assert that two arrays are equal up to an absolute slack."""
+    np.testing.assert_allclose(a, b, rtol=0, atol=slack)
+
+
 def key(number=0):
     """Return a fresh typed key."""
     return jax.random.key(number)

@@ -21,6 +21,8 @@ from proofs_check.certify import (
 )
 from proofs_check.report.certificate_document import find_fault
 
+pytestmark = pytest.mark.optimised
+
 ROWS, COMPILING = 1_100, 3.0
 WHOLE = ROWS**2
 

@@ -36,6 +36,8 @@ from proofs_check.engine.result import rejected
 from proofs_check.engine.run import forms_of, run
 from proofs_check.engine.samples import Samples, evaluate
 
+pytestmark = pytest.mark.optimised
+
 TINY = Profile("quick", max_trials=100, max_draws=300, max_control=100, lenient=True)
 STRICT = dataclasses.replace(TINY, lenient=False)
 

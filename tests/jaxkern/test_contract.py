@@ -38,7 +38,10 @@ from support.surface import functions
 
 from jaxkern import features, landmarks, scale
 
-pytestmark = pytest.mark.float64  # float64 that slips into float32 is seen so
+pytestmark = [
+    pytest.mark.watches_keys,
+    pytest.mark.float64,
+]  # float64 that slips into float32 is seen so
 
 OF_STREAMS = {"init", "update", "merge", "finalize"}
 OF_OTHER_DTYPE = {name for name in TABLE if TABLE[name].any_dtype}

@@ -11,6 +11,8 @@ from support.numerics import literal_gram
 
 from jaxkern import kernels, learn
 
+pytestmark = pytest.mark.optimised
+
 ROWS, _, _ = house.USUAL
 gap_of_two = partial(learn.eigengap, num_components=2)
 

@@ -17,7 +17,7 @@ from support.drawn import DIM, PLAIN, N, drawn, power, unlikely
 from jaxkern import rkhs
 from jaxkern.kernels import Gaussian
 
-pytestmark = pytest.mark.float64
+pytestmark = [pytest.mark.float64, pytest.mark.optimised]
 
 FEATURES = house.FEATURES
 DRAWS = 1000

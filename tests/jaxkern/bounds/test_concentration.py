@@ -16,6 +16,8 @@ from support.bound_cases import TABLES, wrong_edges
 
 from jaxkern.bounds import concentration
 
+pytestmark = pytest.mark.optimised
+
 CASES = TABLES["concentration"]
 
 

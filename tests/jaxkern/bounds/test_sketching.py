@@ -8,6 +8,8 @@ from support.bound_cases import TABLES, wrong_edges
 
 from jaxkern.bounds import sketching
 
+pytestmark = pytest.mark.optimised
+
 SKETCHING = TABLES["sketching"]
 CASES = {name: case for name, case in SKETCHING.items() if " at " not in name}
 

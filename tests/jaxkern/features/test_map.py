@@ -15,6 +15,8 @@ import pytest
 from jaxkern import features
 from jaxkern.kernels import Exponential
 
+pytestmark = pytest.mark.watches_keys
+
 ROWS, _, DIM = house.USUAL
 
 

@@ -9,6 +9,8 @@ from support.numerics import literal_gram
 
 from jaxkern import features
 
+pytestmark = pytest.mark.optimised
+
 STEPS = 500
 """So many that every point converges."""
 close = functools.partial(np.testing.assert_allclose, rtol=0)

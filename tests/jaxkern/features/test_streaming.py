@@ -19,6 +19,8 @@ from jaxkern import features
 from jaxkern import frequent_directions as fd
 from jaxkern.features import streaming_pca
 
+pytestmark = pytest.mark.optimised
+
 N, M, DIM = house.USUAL
 SIZE = house.FEATURES
 """Rows of the sketch, of M features."""

@@ -15,6 +15,8 @@ from jaxkern.kernels import quantile_lengthscale, sampled_quantile_lengthscale
 # Numbers of pairs above 2^24 cannot be reached with points: 65,536 of them take minutes.
 from jaxkern.kernels._bandwidth import _position
 
+pytestmark = pytest.mark.optimised
+
 LEVELS = (0.0, 0.01, 0.25, 0.5, 0.9, 1.0)
 
 

@@ -11,6 +11,8 @@ from numpy.testing import assert_allclose
 
 from jaxkern import linalg
 
+pytestmark = pytest.mark.optimised
+
 SPECTRA = {
     "distinct": [3.0, 2.0, 1.0, 0.5, 0.2, 0.1],
     "equal": [2.0, 2.0, 2.0, 0.5, 0.5, 0.1],

@@ -12,6 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from jaxkern.draws import invert
 from jaxkern.measures import Discrete, gaussian_grid, gaussian_spectrum
 
+pytestmark = pytest.mark.optimised
+
 POWERS = (1, 2, 3, 1.5)
 invert = jax.jit(invert)
 

@@ -12,6 +12,8 @@ from jaxkern import features, scale
 from jaxkern import frequent_directions as fd
 from jaxkern.scale import _embed
 
+pytestmark = pytest.mark.optimised
+
 DATA = house.data()
 N, DIM = DATA.X.shape
 MATRIX = house.rng().normal(size=(DIM, house.FEATURES)).astype(np.float32)
