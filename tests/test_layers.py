@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -183,3 +184,36 @@ def test_the_package_gives_its_modules_when_they_are_used():
     assert "jaxkern.linalg" in loaded and "jaxkern.features" not in loaded
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         jaxkern.nothing  # noqa: B018
+
+
+PRIVATE = {
+    "bounds/test_arithmetics.py": "the layer of arithmetics has no public name",
+    "bounds/test_bound.py": "the same",
+    "bounds/test_fourier.py": "rounding of a float32 rate is hidden in a probability",
+    "features/test_fastfood.py": "normals that are zero are never drawn",
+    "features/test_fourier_laws.py": "the same",
+    "kernels/test_bandwidth.py": "more than 2^24 pairs need too many points",
+    "scale/test_devices.py": "what a device holds, and how much it computes",
+    "scale/test_landmarks.py": "how many rows are read at once",
+    "scale/test_processes.py": "how often a state is saved",
+    "scale/test_resume.py": "the same",
+    "scale/test_scale.py": "how many programs were made",
+    "scale/test_source.py": "how many rows are read at once",
+    "test_kmeans.py": "clusters that become empty, and the way of accelerators",
+    "test_landmarks.py": "how long a wait is drawn",
+    "test_mesh.py": "what a device computes and sends",
+    "test_programs.py": "which options programs are compiled with",
+    "test_sklearn.py": "how many programs were made",
+}
+"""Tests of jaxkern that import private names, with what no public function shows."""
+
+
+def test_few_tests_look_inside():
+    folder = pathlib.Path(__file__).parent / "jaxkern"
+    imports = re.compile(r"^ *from jaxkern(\.\w+)*(\._\w+| import (.*, )?_)", re.M)
+    inside = {
+        str(path.relative_to(folder))
+        for path in folder.rglob("test_*.py")
+        if imports.search(path.read_text())
+    }
+    assert inside == set(PRIVATE)
