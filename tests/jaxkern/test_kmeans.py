@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from house import close, eps
 from support.numerics import same_partition
 
 from jaxkern.kmeans import _lloyd, kmeans
@@ -16,12 +17,6 @@ N, _, DIM = house.USUAL
 K = 3  # as many as the groups of the data of the house
 MANY = 12  # coordinates: beyond 8 the nearest centre is found by products
 TRUTH = np.random.default_rng(1).permutation(np.arange(N) % K)
-
-
-def separated(dim=DIM, noise=0.05):
-    """Return tight clusters: seeding misses one with probability below 1e-4 at each step, for any key."""
-    centers = 10 * np.eye(K, dim)
-    return centers[TRUTH] + noise * house.rng().uniform(-1, 1, (N, dim))
 
 
 def cast(values):
@@ -51,12 +46,6 @@ def literal_step(X, weights, centers):
         return sums / members.sum(axis=-2)[..., None]
 
 
-def in_order(centers):
-    """Return centres (..., k, d) by their first coordinate: clusters have no order."""
-    order = np.argsort(centers[..., 0], axis=-1)
-    return np.take_along_axis(centers, order[..., None], axis=-2)
-
-
 def assert_consistent(X, result, weights=None):
     """Assert that labels are the nearest centres, and that the objective is the sum of their squared distances."""
     X = np.float64(X)
@@ -64,17 +53,17 @@ def assert_consistent(X, result, weights=None):
     centers = np.float64(result.centers)
     centers = centers[np.isfinite(centers).all(axis=1)]
     labels = np.asarray(result.labels)
-    assert (labels[weights == 0] == -1).all()
     exists = weights > 0
-    distances = squares(X, centers)[exists]
-    nearest = distances[np.arange(len(distances)), labels[exists]]
+    assert (labels[~exists] == -1).all()
+    distances = squares(X, centers)
+    nearest = np.take_along_axis(distances, labels[:, None], axis=1)[:, 0]
     # A score is a difference of squared norms of centred points.
-    rounding = 100 * house.eps() * ((X - X.mean(axis=0)) ** 2).sum(axis=1).max()
-    assert (nearest <= distances.min(axis=1) + rounding).all()
+    rounding = 100 * eps() * ((X - X.mean(axis=0)) ** 2).sum(axis=1).max()
+    assert (nearest <= distances.min(axis=1) + rounding)[exists].all()
     # Centres have rounding of the size of the points, whose square counts where points stand on their centre.
-    step = 10 * house.eps() * np.abs(X).max()
+    step = 10 * eps() * np.abs(X).max()
     assert float(result.objective) == pytest.approx(
-        weights[exists] @ nearest, rel=50 * house.eps(), abs=X.size * step**2
+        weights @ nearest, rel=50 * eps(), abs=X.size * step**2
     )
 
 
@@ -88,47 +77,43 @@ def test_every_step_is_the_literal_one(weighted, number):
     exact = np.float64(X)
     weights = house.data().weights if weighted else None
     masses = np.float64(weights) if weighted else np.ones(N)
-    starts = exact[list(itertools.combinations(np.flatnonzero(masses), K))]
-    tolerance = 100 * house.eps()
+    starts = exact[list(itertools.permutations(np.flatnonzero(masses), K))]
     run = partial(kmeans, house.key(number), X, K, weights=weights, tolerance=0.0)
     first = run(max_iterations=1)
     assert not first.converged
-    steps = in_order(literal_step(exact, masses, starts))
-    gaps = np.abs(steps - in_order(np.asarray(first.centers)))
+    gaps = np.abs(literal_step(exact, masses, starts) - np.asarray(first.centers))
     centers = starts[gaps.max(axis=(1, 2)).argmin()]
     for count in range(1, 20):
         centers = literal_step(exact, masses, centers)
         result = run(max_iterations=count)
-        centers_now = in_order(np.asarray(result.centers))
-        np.testing.assert_allclose(centers_now, in_order(centers), atol=tolerance)
+        close(result.centers, centers, 100 * eps())
         assert_consistent(X, result, weights)
         assert int(result.iterations) == count
         if result.converged:
             break
     assert 4 <= count < 19
     assert float(result.objective) < float(first.objective)
-    assert result.labels.dtype == result.iterations.dtype == jnp.int32
 
 
 @pytest.mark.parametrize("offset", [0, 1000])
 def test_separated_clusters_are_found_from_every_key_in_any_order_and_by_blocks(offset):
     """With the offset float32 knows |x|^2 to 0.06 only, and the clusters are 10 apart with noise of 0.05."""
-    X = cast(separated() + offset)
-    means = [np.float64(X)[j == TRUTH].mean(axis=0) for j in range(K)]
+    # Seeding misses a cluster with probability below 1e-4 at each step, for any key.
+    noise = 0.05 * house.rng().uniform(-1, 1, (N, DIM))
+    X = cast(10 * np.eye(K, DIM)[TRUTH] + noise + offset)
     for number in range(10):
         result = kmeans(house.key(number), X, K)
         assert same_partition(result.labels, TRUTH)
         assert result.converged
         assert_consistent(X, result)
-        centers = in_order(np.asarray(result.centers))
-        atol = 10 * house.eps() * (10 + offset)
-        np.testing.assert_allclose(centers, in_order(np.array(means)), atol=atol)
+        means = literal_step(np.float64(X), np.ones(N), np.float64(result.centers))
+        close(result.centers, means, 10 * eps() * (10 + offset))
     # The last of blocks of 10 is padded.
     blocked = kmeans(house.key(), X, K, block_size=10, num_candidates=1)
-    order = house.rng(1).permutation(N)
-    shuffled = kmeans(house.key(), X[order], K, block_size=10**6)
     assert same_partition(blocked.labels, TRUTH)
     assert_consistent(X, blocked)
+    order = house.rng(1).permutation(N)
+    shuffled = kmeans(house.key(), X[order], K, block_size=10**6)
     assert same_partition(shuffled.labels, TRUTH[order])
 
 
@@ -139,9 +124,6 @@ def test_as_many_clusters_as_points_leave_nothing_over():
     assert sorted(result.labels.tolist()) == [*range(N)]
     assert result.converged
     assert_consistent(X, result)
-    np.testing.assert_allclose(
-        result.centers, X[np.argsort(result.labels)], atol=10 * house.eps() * 4
-    )
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-4])
@@ -151,12 +133,11 @@ def test_copies_of_fewer_points_than_clusters_do_not_swap_for_ever(distinct, tol
     X = cast(10 * np.eye(K, DIM)[truth] + 0.1)
     for number in range(3):
         result = kmeans(house.key(number), X, K, tolerance=tolerance)
+        # No cluster has two different points, whose distance would count.
         assert_consistent(X, result)
+        assert float(result.objective) < 1
         assert result.converged
         assert int(result.iterations) <= 10
-        # No cluster has two different points.
-        labels = result.labels.tolist()
-        assert len({*zip(labels, truth, strict=True)}) == len({*labels})
 
 
 def far_apart(dim):
@@ -168,14 +149,11 @@ def far_apart(dim):
 
 
 @jax.jit
-def mapped(numbers, X, used):
+@partial(jax.vmap, in_axes=(0, None, 0))
+def mapped(number, X, used):
     """Return one result for each key and number of clusters that are used."""
-
-    def run(number, used):
-        options = {"num_used": used, "num_candidates": 2, "num_restarts": 3}
-        return kmeans(jax.random.key(number), X, K, **options)
-
-    return jax.vmap(run)(numbers, used)
+    options = {"num_used": used, "num_candidates": 2, "num_restarts": 3}
+    return kmeans(jax.random.key(number), X, K, **options)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4])
@@ -185,7 +163,6 @@ def test_only_the_clusters_that_are_used_have_points(offset):
     numbers = np.full(K + 2, 5)
     results = jax.device_get(mapped(numbers, X, np.arange(K + 2, dtype=np.int32)))
     assert results.converged.tolist() == [False, *[True] * K, False]
-    tolerance = 100 * house.eps() * (1 + offset)
     for used in range(1, K + 1):
         result = jax.tree.map(lambda leaf, used=used: leaf[used], results)
         assert np.isinf(result.centers[used:]).all()
@@ -193,19 +170,18 @@ def test_only_the_clusters_that_are_used_have_points(offset):
         assert_consistent(X, result)
         centers = np.float64(result.centers[:used])
         means = literal_step(np.float64(X), np.ones(N), centers)
-        np.testing.assert_allclose(centers, means, atol=tolerance)
+        close(centers, means, 100 * eps() * (1 + offset))
 
 
 def test_clusters_far_apart_for_their_size_are_told_apart():
     """In float32 a product rounds the squared distances of clusters 8 apart by 1e5."""
-    numbers = np.arange(K + 2)
-    many = mapped(numbers, far_apart(MANY), np.full(K + 2, K, np.int32))
+    many = mapped(np.arange(K + 2), far_apart(MANY), np.full(K + 2, K, np.int32))
     few = kmeans(house.key(), far_apart(DIM), K, weights=ones(), num_restarts=4)
     for labels in [*many.labels, few.labels]:
         assert same_partition(labels, TRUTH)
     # The noise has variance 1 / 4; float32 rounds centres by 0.03.
-    variances = np.append(many.objective / MANY, few.objective / DIM) / N
-    assert np.all(np.abs(variances - 0.25) < 0.1)
+    close(many.objective / MANY / N, [0.25] * 5, 0.1)
+    close(few.objective / DIM / N, 0.25, 0.1)
     assert many.converged.all()
     assert few.converged
 
@@ -224,59 +200,54 @@ def test_empty_clusters_restart_at_different_far_points():
     assert one_start(X, start, 1)[0].ravel().tolist()[1:] == [20, 0]
     centers, converged, _ = one_start(X, start, 50)
     assert converged
-    assert sorted(np.asarray(centers).ravel().tolist()) == [0.0625, 10, 20]
+    assert sorted(centers.ravel().tolist()) == [0.0625, 10, 20]
 
 
 def test_rounding_of_a_mean_reseeds_no_cluster():
     """Copies of 0.1 whose mean is off by two units in the last place: empty clusters stay where they were."""
     X = np.full((5, 1), 0.1, house.dtype())
-    start = cast([[0.1 * (1 + 2 * house.eps())], [3], [4]])
-    centers = np.asarray(one_start(X, start, 1)[0])
-    assert centers[1:].tolist() == [[3], [4]]
+    start = cast([[0.1 * (1 + 2 * eps())], [3], [4]])
+    assert one_start(X, start, 1)[0][1:].tolist() == [[3], [4]]
     X[3] = 0.11
-    centers = np.asarray(one_start(X, start, 1)[0])
-    assert centers[1] == X[3]
+    assert one_start(X, start, 1)[0][1] == X[3]
 
 
 def test_sums_by_products_are_the_literal_ones():
     """The route of accelerators, which the public function does not take on a CPU."""
-    X = house.data().X
-    weights = house.data().weights
+    data = house.data()
     labels = np.arange(N, dtype=np.int32) % (K + 1)  # K is padding, in no sum
     members = np.float64(labels[:, None] == np.arange(K))
     sums = jax.jit(partial(_lloyd._matmul_sums, num_clusters=K))
-    rows, masses = sums(X.T, weights, labels)
-    tolerance = N * house.eps() * np.abs(X).max()
-    np.testing.assert_allclose(rows, members.T @ X, atol=tolerance)
-    np.testing.assert_allclose(masses, members.T @ weights, atol=tolerance)
+    rows, masses = sums(data.X.T, data.weights, labels)
+    tolerance = N * eps() * np.abs(data.X).max()
+    close(rows, members.T @ data.X, tolerance)
+    close(masses, members.T @ data.weights, tolerance)
 
 
 def test_more_restarts_are_never_worse():
     X = uniform()
-    better = 0
+    gains = []
     for number in range(5):
         single = kmeans(house.key(number), X, K, weights=ones())
         several = kmeans(house.key(number), X, K, weights=ones(), num_restarts=4)
         assert_consistent(X, several)
-        rounding = 20 * house.eps() * float(single.objective)
-        assert float(several.objective) <= float(single.objective) + rounding
-        better += float(several.objective) < float(single.objective) - rounding
-    assert better > 0
+        gains.append(1 - float(several.objective / single.objective))
+    assert min(gains) >= -20 * eps()
+    assert max(gains) > 20 * eps()
 
 
 @pytest.mark.parametrize("num_restarts", [1, 4])
 def test_nan_and_wrong_weights_are_no_result(num_restarts):
     X = house.data().X
-    third = np.arange(N) == 3
     largest = float(np.finfo(house.dtype()).max)
-    cases = [(X, entry * ones()) for entry in (0, -1, largest)]
-    cases += [(X, np.where(third, entry, ones())) for entry in (-1, np.nan)]
-    cases.append((np.where(third[:, None], np.nan, X), ones()))
+    missing = X.copy()
+    missing[3] = np.nan
+    cases = [(missing, ones())]
+    cases += [(X, entry * ones()) for entry in (0, -1, largest, np.nan)]
     for points, weights in cases:
         # Weights of NumPy would be refused.
-        weights = jnp.asarray(cast(weights))
-        options = {"weights": weights, "num_restarts": num_restarts}
-        result = kmeans(house.key(), cast(points), K, **options)
+        options = {"weights": jnp.asarray(weights), "num_restarts": num_restarts}
+        result = kmeans(house.key(), points, K, **options)
         assert not np.isfinite(result.objective)
         assert not result.converged
 
@@ -285,10 +256,9 @@ def test_the_number_of_candidates_is_two_plus_log_k_by_default():
     X = uniform()
     default = kmeans(house.key(1), X, K)
     greedy = kmeans(house.key(1), X, K, num_candidates=3)
-    plain = kmeans(house.key(1), X, K, num_candidates=1, block_size=10)
+    plain = kmeans(house.key(1), X, K, num_candidates=1)
     assert np.array_equal(default.labels, greedy.labels)
     assert not np.array_equal(default.labels, plain.labels)
-    assert_consistent(X, plain)
 
 
 def test_memory_is_the_points_and_a_block_of_scores():

@@ -9,6 +9,7 @@ import house
 import jax
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from jaxkern import audit, clustering, features, learn, metrics
 from jaxkern.gram import gram
@@ -86,7 +87,7 @@ def test_results_follow_a_factor_of_the_kernel(name):
         for result, expected in zip(results(factor), results(1), strict=True):
             result = result / factor**power
             size = np.abs(expected).max()
-            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4 * size)
+            assert_allclose(result, expected, rtol=1e-4, atol=1e-4 * size)
 
 
 def test_alignment_of_values_whose_squares_overflow():
@@ -103,4 +104,4 @@ def test_alignment_of_values_whose_squares_overflow():
         alignment = learn.alignment(
             Polynomial(3), X, labels[:24], num_labels=3, weights=weights
         )
-        np.testing.assert_allclose(alignment, exact, rtol=1e-4)
+        assert_allclose(alignment, exact, rtol=1e-4)

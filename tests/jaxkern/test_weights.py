@@ -1,12 +1,14 @@
 """Rows of weight zero do not exist, and a weight of two is two copies: choices of rows, clusterings, what judges."""
 
-from functools import cache
+from functools import cache, partial
 
 import house
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from house import KERNEL, close, eps
+from support.numerics import literal_gram
 from support.padded import (
     KINDS,
     all_padded,
@@ -19,126 +21,91 @@ from support.padded import (
 
 from jaxkern import audit, clustering, landmarks, learn, metrics, regression
 from jaxkern.features import paired_fourier
-from jaxkern.kernels import Gaussian
 from jaxkern.kmeans import kmeans
 
 pytestmark = pytest.mark.float64
 
+# One more row than three clusters of seven and a copy; five rows fill the set up.
 N, EXTRA, DIM, M = 23, 5, 2, 6
 SIZE = N + EXTRA
-KERNEL = Gaussian(1.5)
 
 
-def key():
-    return jax.random.key(7)
-
-
-def phi(d):
-    return paired_fourier(
-        jax.random.key(1), KERNEL, DIM, num_frequencies=8, dtype=d["X"].dtype
-    )
-
-
-def reservoir(X, weights=None):
+def reservoir(key, X, weights=None):
     init, update, _ = landmarks.reservoir(num_landmarks=M)
-    return update(init(key(), DIM, X.dtype), X, weights).points
+    return update(init(key, DIM, X.dtype), X, weights).points
 
 
-def to_a_tolerance(kernel, X, weights=None):
-    return landmarks.pivoted_cholesky(
-        key(), kernel, X, tolerance=1e-3, max_landmarks=M, weights=weights
-    ).landmarks
+def to_a_tolerance(*args, **weights):
+    options = {"tolerance": 1e-3, "max_landmarks": M}
+    return landmarks.pivoted_cholesky(*args, **options, **weights).landmarks
 
 
-def fit(X, weights=None):
+def fit(kernel, X, weights=None):
     def gap(kernel, data):
         return learn.eigengap(kernel, data[0], num_components=2, weights=data[1])
 
-    found = learn.fit_lengthscale(KERNEL, (X, weights), gap, num_steps=2)
-    return found.kernel.lengthscale, found.objective, found.finite
+    result = learn.fit_lengthscale(kernel, (X, weights), gap, num_steps=2)
+    return result.kernel.lengthscale, result.objective, result.finite
 
 
-def clusters(function, *args, **options):
-    found = function(key(), *args, 3, **options)
-    return found.labels, found.objective, found.converged
+def left_out(kernel, X, Y, weights=None):
+    path = jnp.asarray([0.1, 0.5], X.dtype)
+    arguments = {"regularization": path, "weights": weights}
+    squares = regression.leave_one_out(kernel, X, Y[:, 0], **arguments) ** 2
+    return jnp.sum(squares if weights is None else weights[None] * squares, axis=1)
 
 
+spectral = partial(clustering.kernel_spectral, num_clusters=3)
+kernel_kmeans = partial(clustering.kernel_kmeans, num_clusters=3)
+from_gram = partial(clustering.spectral_from_gram, num_clusters=3)
+leverage = partial(landmarks.leverage, num_landmarks=M)
 CHOICES = {
-    "uniform": lambda d, **w: landmarks.uniform(key(), d["X"], num_landmarks=M, **w),
-    "plus_plus": lambda d, **w: landmarks.kmeans_plus_plus(
-        key(), d["X"], num_landmarks=M, num_candidates=2, **w
+    "uniform": ("key X", landmarks.uniform, {"num_landmarks": M}),
+    "plus_plus": (
+        "key X",
+        landmarks.kmeans_plus_plus,
+        {"num_landmarks": M, "num_candidates": 2},
     ),
-    "cholesky": lambda d, **w: landmarks.pivoted_cholesky(
-        key(), KERNEL, d["X"], num_landmarks=M, **w
-    ),
-    "to a tolerance": lambda d, **w: to_a_tolerance(KERNEL, d["X"], **w),
-    "leverage": lambda d, **w: landmarks.leverage(
-        key(), KERNEL, d["X"], num_landmarks=M, num_pilots=9, **w
-    ),
-    "leverage-all": lambda d, **w: landmarks.leverage(
-        key(), KERNEL, d["X"], num_landmarks=M, **w
-    ),
-    "reservoir": lambda d, **w: reservoir(d["X"], **w),
+    "cholesky": ("key kernel X", landmarks.pivoted_cholesky, {"num_landmarks": M}),
+    "to a tolerance": ("key kernel X", to_a_tolerance, {}),
+    "leverage": ("key kernel X", leverage, {"num_pilots": 9}),
+    "leverage-all": ("key kernel X", leverage, {}),
+    "reservoir": ("key X", reservoir, {}),
 }
 PARTITIONS = {
-    "kmeans": lambda d, **w: clusters(kmeans, d["X"], **w),
-    "spectral": lambda d, **w: clusters(
-        clustering.kernel_spectral, KERNEL, d["X"], num_restarts=2, **w
-    ),
-    "matrix-free": lambda d, **w: clusters(
-        clustering.kernel_spectral, KERNEL, d["X"], matrix_free=True, **w
-    ),
-    "kernel k-means": lambda d, **w: clusters(
-        clustering.kernel_kmeans, KERNEL, d["X"], num_restarts=2, **w
-    ),
-    "of landmarks": lambda d, **w: clusters(
-        clustering.kernel_kmeans, KERNEL, d["X"], num_landmarks=9, **w
-    ),
-    "from Gram": lambda d, **w: clusters(
-        clustering.spectral_from_gram, d["K"], num_restarts=2, **w
-    ),
+    "kmeans": ("key X", kmeans, {"num_clusters": 3}),
+    "spectral": ("key kernel X", spectral, {"num_restarts": 2}),
+    "matrix-free": ("key kernel X", spectral, {"matrix_free": True}),
+    "kernel k-means": ("key kernel X", kernel_kmeans, {"num_restarts": 2}),
+    "of landmarks": ("key kernel X", kernel_kmeans, {"num_landmarks": 9}),
+    "from Gram": ("key K", from_gram, {"num_restarts": 2}),
 }
-
-
-def left_out(d, weights=None):
-    path = jnp.asarray([0.1, 0.5], d["X"].dtype)
-    found = regression.leave_one_out(
-        KERNEL, d["X"], d["Y"][:, 0], regularization=path, weights=weights
-    )
-    return found**2 if weights is None else weights[None, :] * found**2
-
-
-SCORES = ("rand_index", "adjusted_rand_index", "normalized_mutual_info")
 JUDGES = {
-    **{
-        name: lambda d, name=name, **w: getattr(metrics, name)(
-            d["labels"], d["other"], **w
-        )
-        for name in SCORES
-    },
-    "misclassified": lambda d, **w: metrics.misclassification_rate(
-        d["labels"], d["other"], num_labels=5, **w
+    "rand_index": ("labels other", metrics.rand_index, {}),
+    "adjusted": ("labels other", metrics.adjusted_rand_index, {}),
+    "information": ("labels other", metrics.normalized_mutual_info, {}),
+    "misclassified": (
+        "labels other",
+        metrics.misclassification_rate,
+        {"num_labels": 5},
     ),
-    "spectral_error": lambda d, **w: metrics.spectral_error(d["K"], d["Khat"], **w),
-    "frobenius_error": lambda d, **w: metrics.frobenius_error(d["K"], d["Khat"], **w),
-    "alignment": lambda d, **w: learn.alignment(
-        KERNEL, d["X"], d["labels"], num_labels=3, **w
-    ),
-    "eigengap": lambda d, **w: learn.eigengap(KERNEL, d["X"], num_components=2, **w),
-    "left out": lambda d, **w: jnp.sum(left_out(d, **w), axis=1),
-    "distances": lambda d, **w: audit.distance_error(
-        phi(d), KERNEL, d["X"], d["Y"], **w
-    ),
-    "sampled": lambda d, **w: audit.sampled_distance_error(
-        key(), phi(d), KERNEL, d["X"], num_pairs=50, **w
-    ),
+    "spectral_error": ("K Khat", metrics.spectral_error, {}),
+    "frobenius_error": ("K Khat", metrics.frobenius_error, {}),
+    "alignment": ("kernel X labels", learn.alignment, {"num_labels": 3}),
+    "eigengap": ("kernel X", learn.eigengap, {"num_components": 2}),
+    "left out": ("kernel X Y", left_out, {}),
+    "distances": ("phi kernel X Y", audit.distance_error, {}),
+    "sampled": ("key phi kernel X", audit.sampled_distance_error, {"num_pairs": 50}),
 }
-BY_KEY = {
-    "probed": lambda d, **w: audit.spectral_error(
-        key(), phi(d), KERNEL, d["X"], num_steps=2, num_probes=3, **w
-    )
+OTHERS = {
+    "probed": (
+        "key phi kernel X",
+        audit.spectral_error,
+        {"num_steps": 2, "num_probes": 3},
+    ),
+    "fit": ("kernel X", fit, {}),
 }
-ALL = CHOICES | PARTITIONS | JUDGES | BY_KEY | {"fit": lambda d, **w: fit(d["X"], **w)}
+ALL = CHOICES | PARTITIONS | JUDGES | OTHERS
 SLOW = {"cholesky", "from Gram", "kernel k-means", "leverage-all", "matrix-free"}
 SLOW |= {"of landmarks", "plus_plus", "sampled", "spectral"}
 NAMES = [
@@ -147,23 +114,38 @@ NAMES = [
 ]
 
 
+def call(name, data, **weights):
+    """Return the result of a function of the table; of clusters what does not depend on padding."""
+    words, function, options = ALL[name]
+    arguments = data | {"key": house.key(7), "kernel": KERNEL}
+    if "phi" in words:
+        arguments["phi"] = paired_fourier(
+            house.key(1), KERNEL, DIM, num_frequencies=8, dtype=data["X"].dtype
+        )
+    result = function(*map(arguments.get, words.split()), **options, **weights)
+    if name in PARTITIONS:
+        return result.labels, result.objective, result.converged
+    return result
+
+
 @pytest.fixture
 def data():
-    """23 points in three clusters, of which two are equal; labels, other points and two Gram matrices."""
-    rng = house.rng()
-    labels = np.arange(N) % 3
-    X = rng.normal(size=(N, DIM)) + 4 * np.array([[0, 0], [1, 0], [0, 1]])[labels]
+    """23 points in three groups, of which two are equal; labels, other points and two Gram matrices."""
+    source = house.data(shape=(N, 1, DIM))
+    X = source.X
     X[4] = X[1]
-    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 4)
-    floats = {
+    K = literal_gram(X, X)
+    Khat = K + literal_gram(X, source.Y) / 10
+    labels = np.arange(N) % 3
+    other = np.where(house.rng().random(N) < 0.7, labels, source.labels)
+    return {
         "X": X,
-        "Y": rng.normal(size=(N, DIM)),
+        "Y": source.Y,
         "K": K,
-        "Khat": K + rng.normal(size=(N, N)) / 10,
+        "Khat": Khat,
+        "labels": labels,
+        "other": other,
     }
-    other = np.where(rng.random(N) < 0.7, labels, rng.integers(0, 4, N))
-    arrays = {name: array.astype(house.dtype()) for name, array in floats.items()}
-    return arrays | {"labels": labels, "other": other}
 
 
 FLOATS = ("X", "Y", "K", "Khat")
@@ -176,48 +158,41 @@ def total(result):
     return sum(jnp.sum(leaf) for leaf in leaves)
 
 
-def with_slopes(name):
-    """Return the function with the gradient of the sum of its results in all that is floating."""
-    function = ALL[name]
+@cache
+def mapped(name):
+    """Return the program of six data sets with their weights; every test stacks so many.
 
-    def run(d, **weights):
-        if name in WITHOUT_SLOPES:
-            return function(d, **weights), {}
+    It returns results, and the gradient of the sum of what is floating in each in the arrays.
+    """
 
+    def run(data, weights):
         def total_of(floats):
-            result = function(d | floats, **weights)
+            result = call(name, data | floats, weights=weights)
             return total(result), result
 
-        floats = {part: d[part] for part in FLOATS}
+        if name in WITHOUT_SLOPES:
+            return total_of({})[1], {}
+        floats = {part: data[part] for part in FLOATS}
         slopes, result = jax.grad(total_of, has_aux=True)(floats)
         return result, slopes
 
-    return run
-
-
-@cache
-def mapped(name):
-    """Return the program of six data sets with their weights; every test stacks so many."""
-    function = with_slopes(name)
-    return jax.jit(jax.vmap(lambda d, w: function(d, weights=w)))
+    return jax.jit(jax.vmap(run))
 
 
 def at_index(tree, i):
     return jax.tree.map(lambda leaf: leaf[i], tree)
 
 
-def check_close(result, expected, scale=300):
+def check_close(result, expected):
     for a, b in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
-        rounding = scale * house.eps() * max(np.abs(b).max(initial=0), 1)
-        tolerance = rounding if b.dtype.kind == "f" else 0
-        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
+        rounding = 300 * eps() * max(np.abs(b).max(initial=0), 1)
+        close(a, b, rounding if b.dtype.kind == "f" else 0)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_set_that_is_filled_up_is_the_set_alone(name, data):
     """Values, labels, rows and random draws, and slopes: those of the set, and zero where there is no row."""
-    alone = jax.jit(ALL[name])
-    value = jax.device_get(alone(data))
+    value = jax.device_get(jax.jit(partial(call, name))(data))
     results, slopes = jax.device_get(mapped(name)(*all_padded(data)))
     for i, (pattern, _) in enumerate(KINDS):
         result = at_index(results, i)
@@ -228,79 +203,52 @@ def test_a_set_that_is_filled_up_is_the_set_alone(name, data):
         if name in CHOICES:
             assert np.array_equal(result, value)
         check_close(result, value)
-    if slopes:
-        rng = house.rng(2)
-        steps = {part: 1e-6 * rng.normal(size=data[part].shape) for part in FLOATS}
-        steps["X"][4] = steps["X"][
-            1
-        ]  # these are equal, and a distance of 0 has slope 0
-        ends = [
-            float(
-                total(ALL[name](data | {x: data[x] + sign * steps[x] for x in FLOATS}))
-            )
-            for sign in (1, -1)
-        ]
-        size = sum(np.abs(slopes[x][0]).max() * np.abs(steps[x]).sum() for x in FLOATS)
-        expected = (ends[0] - ends[1]) / 2
-        check_differences(slopes, steps, expected, 1e-6 * size + 1e-13)
+    if not slopes:
+        return
+    rng = house.rng(2)
+    steps = {part: 1e-6 * rng.normal(size=data[part].shape) for part in FLOATS}
+    # These are equal, and a distance of 0 has slope 0.
+    steps["X"][4] = steps["X"][1]
+
+    def total_at(sign):
+        moved = {part: data[part] + sign * steps[part] for part in FLOATS}
+        return float(total(call(name, data | moved)))
+
+    size = sum(np.abs(slopes[x][0]).max() * np.abs(steps[x]).sum() for x in FLOATS)
+    expected = (total_at(1) - total_at(-1)) / 2
+    check_differences(slopes, steps, expected, 1e-6 * size + 1e-13)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_of_few_rows_and_with_what_are_no_weights(name, data):
     """One row and three have a result, all of them as landmarks; of other weights the result tells."""
-    few = [
-        padded(few_of(data, np.arange(n)), "between", extra=SIZE - n) for n in (1, 3)
-    ]
+    sets = []
+    for n in (1, 3):
+        few = rows_of(data, np.arange(n))
+        sets.append(padded(few, "between", extra=SIZE - n))
     filled, _ = padded(data, junk=1.0)
-    for entry in (-1, 0, np.nan, np.inf):
-        few.append((filled, np.full(SIZE, entry, house.dtype())))
-    results, _ = jax.device_get(mapped(name)(*stacked(*few)))
+    sets += [(filled, np.full(SIZE, entry)) for entry in (-1.0, 0, np.nan, np.inf)]
+    results, _ = jax.device_get(mapped(name)(*stacked(*sets)))
     is_stream = name == "reservoir"  # a batch of a stream may have no rows
     expected = [True, True, False, is_stream, False, False]
     assert [is_fine(name, at_index(results, i)) for i in range(6)] == expected
     if name in CHOICES:
-        chosen = {tuple(row) for row in results[1, :3]}
-        assert chosen == {tuple(row) for row in data["X"][:3]}
+        assert {*map(tuple, results[1, :3])} == {*map(tuple, data["X"][:3])}
         rest = results[1, 3:]
         assert not rest.any() if is_stream else np.isnan(rest).all()
 
 
-def few_of(data, chosen):
+def rows_of(data, chosen):
     return jax.tree.map(lambda array: array[axes(array, chosen)], data)
 
 
 def is_fine(name, result):
     """Tell whether every number of a result is finite and every flag set; of landmarks in the first row."""
     result = result[:1] if name in CHOICES else result
+    leaves = map(np.asarray, jax.tree.leaves(result))
     return all(
-        bool(leaf.all() if leaf.dtype == bool else np.isfinite(leaf).all())
-        for leaf in jax.tree.leaves(result)
+        (leaf if leaf.dtype == bool else np.isfinite(leaf)).all() for leaf in leaves
     )
-
-
-@pytest.mark.parametrize(
-    "name", ["kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]
-)
-def test_the_odds_are_the_weights(name):
-    """Far points, so that nothing but weights tells; the first of 2,000 draws: 6 standard errors."""
-    X = jnp.arange(4.0)[:, None] * jnp.array([[0.0, 1.0]])
-    weights = np.array([1.0, 0.0, 2.0, 5.0])
-    size = 2_000
-
-    def first(key):
-        if name == "reservoir":
-            init, update, _ = landmarks.reservoir(num_landmarks=1)
-            return update(init(key, 2, X.dtype), X, weights).points[0, 1]
-        data = (X,) if name in ("uniform", "kmeans_plus_plus") else (Gaussian(1e-2), X)
-        choose = getattr(landmarks, name)
-        return choose(key, *data, num_landmarks=1, weights=weights)[0, 1]
-
-    draws = np.asarray(jax.jit(jax.vmap(first))(jax.random.split(key(), size)))
-    # w copies of a far point share one direction, and lambda is 8.
-    odds = weights / (weights + 8) if name == "leverage" else weights
-    p = odds / odds.sum()
-    shares = np.bincount(draws.astype(int), minlength=4) / size
-    assert (np.abs(shares - p) <= 6 * np.sqrt(p * (1 - p) / size)).all(), shares
 
 
 @pytest.mark.parametrize("name", sorted(JUDGES))
@@ -308,10 +256,9 @@ def test_whole_weights_are_copies(name, data):
     """Three sets of nine rows, filled up, and their copies, filled up to the same size."""
     sets = []
     for counts in house.rng(1).integers(0, 4, (3, 9)):
-        nine = few_of(data, np.arange(9))
-        filled, weights = padded(nine, "between", extra=SIZE - 9)
+        filled, weights = padded(rows_of(data, np.arange(9)), "between", extra=SIZE - 9)
         weights[weights > 0] = counts
-        copies = few_of(data, np.repeat(np.arange(9), counts))
+        copies = rows_of(data, np.repeat(np.arange(9), counts))
         sets.append((filled, weights))
         sets.append(padded(copies, "between", extra=SIZE - counts.sum()))
     results, _ = jax.device_get(mapped(name)(*stacked(*sets)))
@@ -322,14 +269,12 @@ def test_whole_weights_are_copies(name, data):
 def test_scores_of_shares_keep_their_range():
     """Of any positive sum: agreement is exactly 1, and pairs of different rows are what is left of the Rand index."""
     rng = house.rng()
-    labels = rng.integers(0, 3, N)
-    other = rng.integers(0, 3, N)
+    labels, other = rng.integers(0, 3, (2, N))
     weights = rng.random(N)
     together = (labels[:, None] == labels) == (other[:, None] == other)
-    above = np.triu_indices(N, 1)
-    pairs = np.outer(weights, weights)[above]
-    expected = (pairs * together[above]).sum() / pairs.sum()
+    pairs = np.triu(np.outer(weights, weights), 1)
     index = metrics.rand_index(labels, other, weights=weights)
-    assert float(index) == pytest.approx(expected, rel=1e-12)
-    for score in SCORES:
-        assert float(getattr(metrics, score)(labels, 5 - labels, weights=weights)) == 1
+    close(index, (pairs * together).sum() / pairs.sum(), 1e-12)
+    for name in ("rand_index", "adjusted", "information"):
+        _, score, _ = JUDGES[name]
+        assert float(score(labels, 5 - labels, weights=weights)) == 1

@@ -33,7 +33,6 @@ def predict():
 
 
 REFUSED = [
-    (kernel_spectral, {"num_clusters": 0}, "num_clusters must be at least 1, got 0"),
     (
         kernel_spectral,
         {"num_clusters": 5},
@@ -49,7 +48,6 @@ REFUSED = [
     (kernel_kmeans, {"num_landmarks": 2, "rank": 3}, "rank must be at most 2"),
     (kernel_kmeans, {"kernel": Distance()}, "kernel must be positive semidefinite"),
     (spectral_from_gram, {"K": X}, "K must be a square matrix"),
-    (spectral_from_gram, {"K": np.eye(4, dtype=int)}, "K must"),
     (spectral_from_gram, {"num_clusters": 5}, "num_clusters must be at most 4"),
     (predict, {"values": X}, "values must have 4 columns"),
 ]

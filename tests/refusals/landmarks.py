@@ -99,11 +99,6 @@ REFUSED = [
         {"tolerance": -0.1, "max_landmarks": 3},
         "tolerance must lie in",
     ),
-    (
-        pivoted_cholesky,
-        {"tolerance": X[0], "max_landmarks": 3},
-        "tolerance must be a scalar",
-    ),
     (reservoir, {"num_landmarks": 0}, "num_landmarks must be at least 1"),
     (init, {"dim": 0}, "dim must be at least 1"),
     (init, {"dtype": np.int32}, "dtype must"),

@@ -55,10 +55,7 @@ def eigenvalues():
 
 
 REFUSED = [
-    *(
-        (mean_gaussian_kernel, {"noise": noise}, "noise must be non-negative")
-        for noise in (-1.0, np.inf, -ONES, [1.0, 1.0, -2.0])
-    ),
+    (mean_gaussian_kernel, {"noise": -ONES}, "noise must be non-negative"),
     (
         mean_gaussian_kernel,
         {"noise": X[0]},
@@ -95,8 +92,6 @@ REFUSED = [
     (gaussian_grid, {"width": 0.0}, "width must be positive"),
     (gaussian_grid, {"std": 0.0}, "std must be positive"),
     (gaussian_spectrum, {"lengthscale": 0}, "lengthscale must be positive"),
-    (gaussian_spectrum, {"std": np.nan}, "std must be positive"),
     (gaussian_spectrum, {"std": X}, r"std must have shape \(d,\)"),
-    (gaussian_spectrum, {"std": np.ones(2, np.int32)}, "std must have dtype"),
     (eigenvalues, {"num": 0}, "num must be at least 1"),
 ]

@@ -73,7 +73,6 @@ REFUSED = [
     (nested_spheres, {"noise": np.ones(3, np.float32)}, "noise must have shape"),
     (nested_spheres, {"dim": 1}, "dim must be at least 2"),
     (nested_spheres, {"radii": ()}, "radii must be a list of at least one number"),
-    (nested_spheres, {"radii": 1.0}, "radii must be a list of at least one number"),
     (nested_spheres, {"radii": (1, -1)}, "radii must be non-negative and finite"),
     (nested_spheres, {"radial": "yes"}, "radial must be True or False"),
     (

@@ -51,10 +51,6 @@ def merge():
     return STREAM.merge, {"a": STATE, "b": STATE}
 
 
-def finalize():
-    return STREAM.finalize, {"state": STATE, "regularization": 1.0}
-
-
 def certified_head():
     arguments = {"key": jax.random.key(0), "head": HEAD, "num_landmarks": 2} | TABLE
     return regression.certified_head, arguments
@@ -83,12 +79,10 @@ REFUSED = [
     (leave_one_out, {"y": LABELS[:7]}, "^y must have shape"),
     (leave_one_out, {"landmarks": np.zeros((2, 3), np.float32)}, "^landmarks"),
     (leave_one_out, {"regularization": np.array([1.0, 0.0])}, "^regularization"),
-    (leave_one_out, {"regularization": np.ones((2, 2))}, "^regularization"),
     (head, {"y": LABELS[:7]}, "y must have shape"),
     (update, {"y": X}, "y must have shape"),
     (update, {"state": X}, "state must be a RidgeState"),
     (merge, {"b": PAIRS}, "b must be a state of this stream"),
-    (finalize, {"regularization": 0.0}, "regularization must be positive"),
     (certified_head, {"head": 1}, "head must be a Head"),
     (certified_head, {"y": X}, "y must have one column for each output of the head"),
     (certified_head, {"num_landmarks": 9}, "num_landmarks must be at most 8"),

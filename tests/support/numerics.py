@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import house
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,9 +20,18 @@ def up_to_sign(Z, like):
     return np.asarray(Z) * np.sign((np.asarray(Z) * np.asarray(like)).sum(0))
 
 
-def literal_gram(X, Y, lengthscale):
+def literal_gram(X, Y, lengthscale=house.LENGTHSCALE):
     X, Y = np.float64(X), np.float64(Y)
     return np.exp(-((X[:, None] - Y[None]) ** 2).sum(-1) / (2 * lengthscale**2))
+
+
+def changes(loss, start, step):
+    """Return how a function with its gradient changes along a step: by the gradient, and by differences."""
+    ahead, _ = loss(jax.tree.map(np.add, start, step))
+    behind, _ = loss(jax.tree.map(np.subtract, start, step))
+    _, slopes = loss(start)
+    products = jax.tree.map(np.vdot, slopes, step)
+    return sum(jax.tree.leaves(products)), float(ahead - behind) / 2
 
 
 @pytree

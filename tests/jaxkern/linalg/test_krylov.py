@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from house import close, eps
 from numpy.testing import assert_allclose
 from support.jaxprs import largest_intermediate
 
@@ -29,17 +30,13 @@ SPACED = np.linspace(-1, 2, N)
 SPECTRA = {
     "zero": np.zeros(N),
     "identity": np.ones(N),
-    "minus the identity": -np.ones(N),
-    "rank 1": np.r_[5.0, np.zeros(N - 1)],
     "rank 1, negative": np.r_[-5.0, np.zeros(N - 1)],
     "rank 3": np.r_[3.0, 2.0, -1.0, np.zeros(N - 3)],
-    "a cluster of as many values": np.r_[np.full(VALUES, 2.0), REST[VALUES:]],
     "a cluster wider than the block": np.r_[np.full(30, 2.0), REST[30:]],
     "pairs of equal modulus": np.r_[3.0, -3.0, 2.0, -2.0, 1.0, -1.0, REST[6:]],
-    "half plus, half minus": np.r_[np.ones(N // 2), -np.ones(N // 2)],
+    "half plus, half minus": np.sign(REST),
     "tightly clustered": np.r_[1 + 1e-5 * np.arange(8), np.linspace(0, 0.5, N - 8)],
-    "equally spaced": SPACED,
-    "negative definite": np.linspace(-3, -1, N),
+    "negative definite": REST - 2,
     # In float32 squares of the tiny ones are zero, and those of the huge ones infinite.
     "tiny": 1e-30 * SPACED,
     "huge": 1e30 * SPACED,
@@ -83,13 +80,12 @@ def assert_leading(values, vectors, A, priority=np.asarray):
     A = np.float64(A)
     V = np.float64(vectors)
     exact = priority(np.linalg.eigvalsh(A))
-    rounding = 6 * len(A) ** 0.5 * house.eps()
+    rounding = 6 * len(A) ** 0.5 * eps()
     tolerance = rounding * np.abs(exact).max()
-    assert_allclose(V.T @ V, np.eye(len(values)), atol=rounding)
-    assert_allclose(A @ V, V * np.float64(values), rtol=0, atol=tolerance)
+    close(V.T @ V, np.eye(len(values)), rounding)
+    close(A @ V, V * np.float64(values), tolerance)
     # Two of equal modulus and opposite sign may stand in either order.
-    leading = np.sort(exact)[::-1][: len(values)]
-    assert_allclose(priority(values), leading, rtol=0, atol=tolerance)
+    close(priority(values), np.sort(exact)[::-1][: len(values)], tolerance)
 
 
 @pytest.mark.parametrize("name", SPECTRA)
@@ -103,7 +99,7 @@ def test_eigenpairs_are_those_of_a_full_decomposition(name, solver, priority):
 
 @pytest.mark.parametrize("n", [1, 10])
 def test_few_rows_or_all_values_are_decomposed_in_full(n):
-    A = matrix(np.linspace(-2, 1, n))
+    A = matrix(REST[-n:])
     pairs = solve(A, num_values=n)
     assert bool(pairs.converged)
     assert_leading(pairs.values, pairs.vectors, A)
@@ -114,7 +110,7 @@ def assert_residuals(values, vectors, residuals, A):
     """Assert that the residuals are what they say."""
     V = np.asarray(vectors)
     literal = np.linalg.norm(A @ V - V * np.asarray(values), axis=0)
-    tolerance = N * house.eps() * np.linalg.norm(A)
+    tolerance = N * eps() * np.linalg.norm(A)
     assert_allclose(residuals, literal, rtol=1e-2, atol=tolerance)
 
 
@@ -138,8 +134,7 @@ def test_products_of_a_kernel_are_counted_and_need_no_matrix():
     jax.effects_barrier()
     K = np.linalg.norm(X[:, None] - X[None], axis=2)
     precise = solve(K, linalg.largest_modulus_eigenpairs)
-    assert 4 * 2 < sum(widths) < int(precise.num_products)
-    assert int(pairs.num_products) == sum(widths)
+    assert int(pairs.num_products) == sum(widths) < int(precise.num_products)
     assert_residuals(*pairs[:3], K)
     assert bool(pairs.converged)
     assert largest_intermediate(coarse, X) < N * N
@@ -177,10 +172,8 @@ def test_matrices_whose_pairs_do_not_converge_are_decomposed_in_full():
     ("values", "served"),
     [
         (np.r_[np.repeat([3.0, 2.0, 1.5], 3), GAPPED[9:]], True),
-        (GAPPED, None),
         # ARPACK may find a part of such a cluster only, which does not serve.
         (np.r_[np.full(12, 2.0), GAPPED[12:]], None),
-        (np.r_[3.0, 2.0, 1.0, np.zeros(LARGE - 3)], None),
         (SLOW, None),
         (np.zeros(LARGE), False),
         (np.full(LARGE, np.nan), False),
@@ -194,15 +187,8 @@ def test_arpack_serves_if_it_finds_the_leading_pairs(values, served):
     assert jax.eval_shape(lambda A: linalg.host_eigenpairs(A, 4), A) is None
     if pairs is not None:
         assert_leading(*pairs, A)
-        assert {array.dtype for array in pairs} == {A.dtype}
+        assert pairs[1].dtype == A.dtype
         assert all(map(np.array_equal, pairs, linalg.host_eigenpairs(A, 4)))
-
-
-def difference(function, A, direction, step=1e-5):
-    """Return the derivatives of arrays along a direction, by differences."""
-    ahead = function(A + step * direction)
-    behind = function(A - step * direction)
-    return jax.tree.map(lambda x, y: np.subtract(x, y) / (2 * step), ahead, behind)
 
 
 @partial(jax.jit, static_argnames="solver")
@@ -229,7 +215,6 @@ def spectral_slopes(A, direction, solver):
 @pytest.mark.parametrize(
     ("values", "step"),
     [
-        ([3.0, 3.0, 3.0, 1.0, 1.0, 0.5], 1e-5),
         ([5.0, 2.0, 2.0, 1.0, 1.0, 1.0], 1e-5),
         ([4.0, 3.0, 2.0, 1.0, 0.5, 0.2], 1e-5),
         # Small ones have the rounding of the largest.
@@ -242,17 +227,15 @@ def test_derivatives_match_differences_where_eigenvalues_are_equal(values, step)
     is_psd = min(values) >= 0
     solver = linalg.leading_eigh if is_psd else linalg.leading_modulus_eigh
     A = matrix(values)
-    direction = symmetric(6, 1)
-    slopes = partial(spectral_slopes, direction=direction, solver=solver)
-    exact = difference(lambda A: slopes(A)[0], A, direction, step)
-    for slope, expected in list(zip(slopes(A)[1], exact, strict=True))[: 3 + is_psd]:
-        tolerance = 2e-6 * np.abs(expected).max() + 1e-8
-        assert_allclose(slope, expected, rtol=0, atol=tolerance)
+    B = symmetric(6, 1)
+    slopes = spectral_slopes(A, B, solver)[1]
+    ahead, behind = (spectral_slopes(A + h * B, B, solver)[0] for h in (step, -step))
+    for number in range(3 + is_psd):
+        expected = np.subtract(ahead[number], behind[number]) / (2 * step)
+        close(slopes[number], expected, 2e-6 * np.abs(expected).max() + 1e-8)
 
 
-@pytest.mark.parametrize(
-    "values", [[0] * 6, [1] * 6, [2, 1, 1, 1, -1, -1], [1] + [0] * 5]
-)
+@pytest.mark.parametrize("values", [[0] * 6, [2, 1, 1, 1, -1, -1]])
 def test_derivatives_are_finite_even_where_the_cut_divides_equal_eigenvalues(values):
     A = matrix(values)
     results = spectral_slopes(A, np.ones_like(A), linalg.leading_eigh)
@@ -262,7 +245,7 @@ def test_derivatives_are_finite_even_where_the_cut_divides_equal_eigenvalues(val
 @pytest.mark.parametrize(("roundings", "is_kept"), [(5, False), (20, True)])
 def test_rows_of_eigenvalues_that_are_rounding_are_zero(roundings, is_kept):
     """At most sqrt(6) * 4 * eps beside an eigenvalue of 4."""
-    spectrum = [4, 1, roundings * house.eps(), 0, 0, 0]
+    spectrum = [4, 1, roundings * eps(), 0, 0, 0]
     A = np.diag(spectrum).astype(house.dtype())
     rows = spectral_slopes(A, A, linalg.leading_eigh)[0][-1]
     assert np.asarray(rows)[2].any() == is_kept
@@ -272,14 +255,13 @@ def test_rows_of_eigenvalues_that_are_rounding_are_zero(roundings, is_kept):
 def test_derivatives_follow_a_factor_of_the_matrix(factor):
     """In float32 their squares are zero, or infinite."""
     A = matrix([4.0, 3.0, 2.0, 1.0, 0.5, 0.2])
-    direction = symmetric(6, 1).astype(A.dtype)
-    slopes = partial(spectral_slopes, solver=linalg.leading_eigh)
-    _, projector, _, rows, *_ = slopes(A, direction)[1]
+    B = symmetric(6, 1).astype(A.dtype)
     factor = A.dtype.type(factor)
-    _, scaled, _, scaled_rows, *_ = slopes(factor * A, factor * direction)[1]
-    assert_allclose(scaled, projector, atol=1e3 * house.eps())
-    product = factor * np.asarray(scaled_rows)
-    assert_allclose(product, rows, atol=1e3 * house.eps())
+    slopes = spectral_slopes(A, B, linalg.leading_eigh)[1]
+    scaled = spectral_slopes(factor * A, factor * B, linalg.leading_eigh)[1]
+    # A projector does not depend on the factor, and rows of roots follow its inverse.
+    close(scaled[1], slopes[1], 1e3 * eps())
+    close(factor * scaled[3], slopes[3], 1e3 * eps())
 
 
 @pytest.mark.float64
@@ -287,24 +269,25 @@ def test_derivatives_through_the_partial_solver():
     """And the value that comes with a derivative is the value without, signs of eigenvectors included."""
     assert linalg.prefers_partial(LARGE, 4)
     A = matrix(GAPPED)
-    weights = symmetric(LARGE, 1)
-    direction = symmetric(LARGE, 2) / 20
     leading = partial(linalg.leading_modulus_eigh, num_values=4)
 
     @jax.jit
     @partial(jax.value_and_grad, has_aux=True)
     def loss(A):
         values, V = leading(A)
-        return jnp.sum(jnp.sin(values)) + jnp.sum(weights * matmul(V, V.T)), (values, V)
+        projector = matmul(V, V.T)
+        loss = jnp.sum(jnp.sin(values)) + jnp.sum(symmetric(LARGE, 1) * projector)
+        return loss, (values, V)
 
     (_, pairs), gradient = loss(A)
     alone = jax.jit(leading)(A)
     assert_leading(*alone, A, np.abs)
     assert_allclose(pairs[0], alone[0], rtol=1e-13)
     # The two equal ones may turn with the last digit; the others keep their signs.
-    assert_allclose(pairs[1][:, :2], alone[1][:, :2], atol=1e-12)
-    exact = difference(lambda A: loss(A)[0][0], A, direction)
-    assert_allclose(np.sum(np.asarray(gradient) * direction), exact, rtol=1e-6)
+    close(pairs[1][:, :2], alone[1][:, :2], 1e-12)
+    step = symmetric(LARGE, 2) * 5e-7
+    change = loss(A + step)[0][0] - loss(A - step)[0][0]
+    assert_allclose(2 * np.vdot(gradient, step), change, rtol=1e-6)
 
 
 @pytest.mark.float64
@@ -320,6 +303,6 @@ def test_second_derivatives_match_differences_of_the_first_where_eigenvalues_are
         return jax.jvp(jax.grad(of_projector), (A,), (direction,))
 
     A = matrix([3.0, 2.0, 1.0, 0.5, 0.2, 0.0])
-    exact = difference(lambda A: slopes(A)[0], A, direction)
-    tolerance = 1e-6 * np.abs(exact).max()
-    assert_allclose(slopes(A)[1], exact, rtol=0, atol=tolerance)
+    step = 1e-5 * direction
+    change = np.subtract(slopes(A + step)[0], slopes(A - step)[0]) / 2e-5
+    close(slopes(A)[1], change, 1e-6 * np.abs(change).max())

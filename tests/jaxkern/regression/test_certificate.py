@@ -7,8 +7,10 @@ import house
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from house import close, eps
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from support.numerics import Identity, literal_gram
 
 from jaxkern import kernels
@@ -27,6 +29,10 @@ ROWS, LANDMARKS, DIM = house.USUAL
 OPTIONS = {"regularization": 0.3, "num_landmarks": LANDMARKS}
 KERNEL = house.KERNEL + kernels.Linear()
 """Not bounded: its values at rows far from the origin are large, and so is their rounding."""
+
+
+FAR = np.full((ROWS, DIM), 1e3) * np.arange(ROWS)[:, None]
+"""Rows whose Gram matrix is the identity."""
 
 
 def gaussian_gram(X, Y):
@@ -70,7 +76,7 @@ def test_bounds_hold_in_extended_precision(family, seed, scale, size, share):
     few = ridge(*arguments, **options)
     # More products than single precision has a use for: the last ones are rounding.
     steps = ridge_to(*arguments, tolerance=1e-6, max_products=40, **options)
-    lower, upper = posterior_variance(house.key(), KERNEL, X, Y, **options)
+    limits = posterior_variance(house.key(), KERNEL, X, Y, **options)
     with precision(300):
         roots = np.sqrt(balls(data.weights))[:, None]
         columns = exact_gram(X, Y)
@@ -84,18 +90,19 @@ def test_bounds_hold_in_extended_precision(family, seed, scale, size, share):
             points = np.concatenate([f.points, X])
             difference = np.concatenate([balls(f.coefficients), -dual[:, :2]])
             squares = (difference * (exact_gram(points, points) @ difference)).sum(0)
+            at_rows = roots * (exact_gram(X, points) @ difference)
+            at_points = balls(f(Y)) - columns.T @ dual[:, :2]
             distance = np.sqrt(np.maximum(floats(squares), 0))
-            at_rows = floats(abs(roots * (exact_gram(X, points) @ difference)))
-            at_points = floats(abs(balls(f(Y)) - columns.T @ dual[:, :2]))
             assert np.isfinite(f.distance_bound).all()
             assert np.all(distance <= np.float64(f.distance_bound))
-            assert np.all(at_rows <= np.float64(f.training_bound))
-            assert np.all(at_points <= np.float64(f.bound_at(Y)))
-    assert np.all(np.float64(lower) >= 0)
-    assert np.all(np.float64(lower) <= variance)
-    assert np.all(variance <= np.float64(upper))
+            assert np.all(np.abs(floats(at_rows)) <= np.float64(f.training_bound))
+            assert np.all(np.abs(floats(at_points)) <= np.float64(f.bound_at(Y)))
+    lower, upper = np.float64(limits)
+    assert np.all(lower >= 0)
+    assert np.all(lower <= variance)
+    assert np.all(variance <= upper)
     assert np.isfinite(upper).all()
-    largest = np.maximum(np.float64(steps.distance_bound), steps.training_bound).max()
+    largest = max(np.max(steps.distance_bound), np.max(steps.training_bound))
     assert bool(steps.converged) == bool(largest <= number(1e-6))
 
 
@@ -104,13 +111,12 @@ def test_a_regularization_of_the_order_of_rounding_is_not_enlarged(share):
     """4 eps tr K is 96 eps here, and would be another regularization."""
     data = house.data()
     X = 4 * data.X  # far enough apart for float64 to tell the solution to a few eps
-    options = {"regularization": share * house.eps(), "num_landmarks": ROWS}
+    shift = share * eps()
+    options = {"regularization": shift, "num_landmarks": ROWS}
     f = ridge(house.key(), house.KERNEL, X, data.values, **options)
-    K = literal_gram(X, X, house.LENGTHSCALE)
-    dual = np.linalg.solve(K + share * house.eps() * np.eye(ROWS), data.values)
-    error = np.abs(np.float64(f(X)) - K @ dual)
-    assert error.max() <= 20 * house.eps()
-    assert np.all(error <= np.float64(f.bound_at(X)))
+    K = literal_gram(X, X)
+    dual = np.linalg.solve(K + shift * np.eye(ROWS), data.values)
+    close(np.float64(f(X)), K @ dual, 20 * eps())
 
 
 @pytest.mark.float64
@@ -122,88 +128,75 @@ def test_bounds_are_attained_where_the_gram_matrix_is_the_identity(solver, shift
     Theorem 1 gives |rho| / (2 sqrt(lambda)), which is the distance where lambda = 1. Theorem 2 gives
     r^2 = |rho|^2 / (lambda + lambda^2) at the best multiple of z = rho / lambda, and |rho|^2 / lambda without one.
     """
-    X = np.full((ROWS, DIM), 1e3) * np.arange(ROWS)[:, None]
-    arguments = (house.KERNEL, X, np.ones((ROWS, 2)))
+    arguments = (house.KERNEL, FAR, np.ones((ROWS, 2)))
     options = {"num_landmarks": LANDMARKS, "regularization": shift}
-    left = (ROWS - LANDMARKS) ** 0.5
+    residual = (ROWS - LANDMARKS) ** 0.5
     best = (shift + shift**2) ** 0.5
     if solver == "ridge":
         f = ridge(house.key(), *arguments, **options)
     elif solver == "ridge_to":
         # So large a tolerance is reached before the first step, which leaves y / lambda.
         f = ridge_to(house.key(), *arguments, tolerance=1e6, **options)
-        left /= shift
+        residual /= shift
         assert int(f.num_products) == 2
     else:
         # The dual vector of the labels, y / lambda, is corrected once.
         phi = Identity(np.zeros((DIM, house.FEATURES)))
         zero = Head(phi, np.zeros((house.FEATURES, 2)), np.float64(shift), 0.0, 0.0)
-        certified = certified_head(
-            house.key(), zero, *arguments, num_landmarks=LANDMARKS
-        )
-        f = certified.dual
-        left /= shift**2
+        f = certified_head(house.key(), zero, *arguments, num_landmarks=LANDMARKS).dual
+        residual /= shift**2
         best = shift**0.5
-    bound = min(left / (2 * shift**0.5), left / best)
-    training = left if solver == "head" else min(left, shift**0.5 * left / best)
-    np.testing.assert_allclose(f.distance_bound, [bound] * 2, rtol=1e-9)
-    np.testing.assert_allclose(f.radius, [left / best] * 2, rtol=1e-9)
-    np.testing.assert_allclose(f.training_bound, [training] * 2, rtol=1e-9)
+    radius = residual / best
+    bound = min(residual / (2 * shift**0.5), radius)
+    training = residual if solver == "head" else min(residual, shift**0.5 * radius)
+    assert_allclose(f.distance_bound, [bound] * 2, rtol=1e-9)
+    assert_allclose(f.radius, [radius] * 2, rtol=1e-9)
+    assert_allclose(f.training_bound, [training] * 2, rtol=1e-9)
     # The posterior deviation is less than 1 at landmarks.
-    is_landmark = np.isin(X[:, :1], f.landmarks)
+    is_landmark = np.isin(FAR[:, :1], f.landmarks)
     width = np.where(is_landmark, (1 - 1 / (1 + shift)) ** 0.5, [1, 1])
-    at_rows = np.minimum(width * left / best, bound)
-    np.testing.assert_allclose(f.bound_at(X), at_rows, rtol=1e-9)
+    assert_allclose(f.bound_at(FAR), np.minimum(width * radius, bound), rtol=1e-9)
     # The norm of a function is that of its values, as K = I.
-    distance = np.linalg.norm(np.asarray(f(X)) - 1 / (1 + shift), axis=0)
+    distance = np.linalg.norm(np.asarray(f(FAR)) - 1 / (1 + shift), axis=0)
     assert np.all(distance <= f.distance_bound)
     assert shift == 3 or np.all(f.distance_bound <= distance * (1 + 1e-9))
 
 
 @pytest.mark.float64
 def test_the_posterior_variance_is_between_limits_that_landmarks_narrow():
-    """They are at most delta^2 (1 + delta) k' (K + lambda)^-1 k apart, for delta = |K - Khat| / lambda."""
-    data = house.data()
+    """They are at most delta^2 (1 + delta) k' (K + lambda)^-1 k apart, for delta = |K - Khat| / lambda.
+
+    Where the Gram matrix is the identity the lower limit is attained: Jensen's inequality is an equality.
+    """
+    X = house.data().X
     # Points are taken in blocks of 256.
-    points = np.concatenate([data.X + 0.03 * i for i in range(13)])
-    arguments = (house.key(), house.KERNEL, data.X)
-    limits = np.asarray(posterior_variance(*arguments, points, **OPTIONS))
-    f = ridge(*arguments, data.values, **OPTIONS)
-    K = literal_gram(data.X, data.X, house.LENGTHSCALE)
-    k = literal_gram(data.X, points, house.LENGTHSCALE)
+    points = np.concatenate([X + 0.03 * i for i in range(13)])
+    lower, upper = posterior_variance(house.key(), house.KERNEL, X, points, **OPTIONS)
+    landmarks = ridge(house.key(), house.KERNEL, X, X[:, :2], **OPTIONS).landmarks
+    K = literal_gram(X, X)
+    k = literal_gram(X, points)
     explained = (k * np.linalg.solve(K + 0.3 * np.eye(ROWS), k)).sum(axis=0)
-    assert np.all(limits[0] <= 1 - explained + 1e-12)
-    assert np.all(1 - explained <= limits[1] + 1e-12)
-    cross = literal_gram(data.X, f.landmarks, house.LENGTHSCALE)
-    inner = literal_gram(f.landmarks, f.landmarks, house.LENGTHSCALE)
-    left = K - cross @ np.linalg.solve(inner, cross.T)
+    cross = literal_gram(X, landmarks)
+    inner = literal_gram(landmarks, landmarks)
+    rest = K - cross @ np.linalg.solve(inner, cross.T)
     # The span of landmarks is shifted by 1e-5 of the regularization.
-    delta = np.linalg.norm(left, 2) / 0.3 + 1e-4
-    gap = delta**2 * (1 + delta) * explained
-    assert np.all(limits[1] - limits[0] <= gap + 1e-10)
-
-
-@pytest.mark.float64
-def test_the_lower_limit_is_attained_where_the_gram_matrix_is_the_identity():
-    """At every row, whether it is a landmark or not, Jensen's inequality is an equality."""
-    X = np.full((ROWS, DIM), 1e3) * np.arange(ROWS)[:, None]
-    points = np.tile(X, (13, 1))  # the shape of the test above
-    lower, _ = posterior_variance(house.key(), house.KERNEL, X, points, **OPTIONS)
-    np.testing.assert_allclose(lower, 0.3 / 1.3, rtol=1e-9)
-
-
-def squared_exponential(x, y):
-    return jnp.exp(-jnp.sum((x - y) ** 2))
+    delta = np.linalg.norm(rest, 2) / 0.3 + 1e-4
+    gap = np.subtract(upper, lower)
+    assert np.all(gap <= delta**2 * (1 + delta) * explained + 1e-10)
+    points = np.tile(FAR, (13, 1))
+    lower, _ = posterior_variance(house.key(), house.KERNEL, FAR, points, **OPTIONS)
+    assert_allclose(lower, 0.3 / 1.3, rtol=1e-9)
 
 
 def test_of_a_kernel_with_unknown_rounding_nothing_is_claimed():
+    def kernel(x, y):
+        return jnp.exp(-jnp.sum((x - y) ** 2))
+
     data = house.data(shape=house.ODD)
     options = {"num_landmarks": 2, "regularization": 0.3}
-    arguments = (house.key(), squared_exponential, data.X)
-    f = ridge(*arguments, data.values[:, 0], **options)
-    assert np.isposinf(f.distance_bound)
+    f = ridge(house.key(), kernel, data.X, data.values, **options)
+    assert np.isposinf(f.distance_bound).all()
     assert np.isposinf(f.bound_at(data.Y)).all()
     assert np.isfinite(f.coefficients).all()
-    lower, upper = posterior_variance(*arguments, data.Y, **options)
-    np.testing.assert_array_equal(lower, 0)
-    np.testing.assert_array_equal(upper, np.inf)
+    limits = posterior_variance(house.key(), kernel, data.X, data.Y, **options)
+    assert_array_equal(np.asarray(limits).T, [[0, np.inf]] * 5)
