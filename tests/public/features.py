@@ -21,7 +21,7 @@ def check_projection(c, v):
 @op(
     "features.nystrom",
     check_projection,
-    words=("landmarks",),
+    words="landmarks",
     kernels=("gaussian", "exponential"),
     turned=("Z", "embed"),
     unsteady=("one", "none"),
@@ -37,7 +37,7 @@ def _(c):
     }
 
 
-@op("features.kernel_jl", words=("landmarks",), kernels=("gaussian", "laplacian"))
+@op("features.kernel_jl", words="landmarks", kernels=("gaussian", "laplacian"))
 def _(c):
     phi = features.kernel_jl(c.key, c.kernel, c.X, num_features=4, centered=True)
     return {
@@ -58,7 +58,7 @@ def components(c):
     return features.kernel_pca(c.kernel, c.X, num_components=c.few)
 
 
-@op("features.kernel_pca", check_pca, words=("landmarks",), turned=("Z",))
+@op("features.kernel_pca", check_pca, words="landmarks", turned=("Z",))
 def _(c):
     phi = components(c)
     variances = {"total_variance": ": 0..1", "explained_variance_ratio": "few"}
@@ -69,7 +69,7 @@ def _(c):
     }
 
 
-@op("features.preimage", words=("landmarks",), unsteady=("points",))
+@op("features.preimage", words="landmarks", unsteady=("points",))
 def _(c):
     phi = components(c)
     preimage = features.preimage(phi, phi(c.Y), num_steps=5)
@@ -207,7 +207,7 @@ def sketch_values(state):
 
 SKETCH = {
     "least": 0,
-    "words": ("rows", "state"),
+    "words": "rows state",
     "overflows": True,
     "gradient": False,
     "turned": ("rows",),

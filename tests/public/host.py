@@ -117,7 +117,7 @@ op("io.load", check_saved, least=0, points=False, hides=SAVED)(saved)
 @op(
     "bounds.concentration.block_parameters",
     least=2,
-    words=("mean_kernel",),
+    words="mean_kernel",
     hides="whole blocks are as they are",
 )
 def _(c):
@@ -137,7 +137,7 @@ for _name in ("relative_distances_given", "kernel_values_given"):
 
     @op(
         f"bounds.fourier.{_name}",
-        words=("squared_distances",),
+        words="squared_distances",
         hides="see `valid`",
         points=False,
     )

@@ -34,7 +34,7 @@ for _name in EVERY:
     @op(
         f"kernels.{'FromFunction' if _name == 'user' else _name.capitalize()}",
         check_value,
-        words=("x", "y"),
+        words="x y",
         kernels=(_name,),
         used=1,
         skips=("stacked",),
@@ -70,20 +70,16 @@ def _(c):
     return {"kappa": (jnp.asarray(kernels.kappa(c.kernel), c.dtype), "")}
 
 
-def check_lipschitz(c, v):
-    # The slope of no profile of lengthscale 1 exceeds sqrt(dim), and sums and products have two of them.
-    yield from within("L", v["L"], 0, 2.5 * 2 * c.dim**0.5 / c.lengthscale)
-
-
 @op(
     "kernels.lipschitz",
-    check_lipschitz,
     kernels=STATIONARY,
     hides="a constant",
     points=False,
 )
 def _(c):
-    return {"L": (jnp.asarray(kernels.lipschitz(c.kernel, dim=c.dim), c.dtype), "")}
+    slope = jnp.asarray(kernels.lipschitz(c.kernel, dim=c.dim), c.dtype)
+    # No profile of lengthscale 1 is steeper than sqrt(dim). Sums and products have two of them, "scaled" 2.5.
+    return {"L": (slope, ": 0..5*dim**0.5/length")}
 
 
 def distances(c):
@@ -204,7 +200,7 @@ def check_center(c, v):
         yield from near("means", v["HKH"].mean(axis=axis), 0, 4 * c.n * c.eps)
 
 
-@op("gram.center", check_center, words=("K",), shows_infinity=False)
+@op("gram.center", check_center, words="K", shows_infinity=False)
 def _(c):
     return {"HKH": (gram.center(c.K), "n n")}
 
@@ -247,7 +243,7 @@ def check_draws(c, v):
 @op(
     "measures.Discrete",
     check_draws,
-    words=("points",),
+    words="points",
     hides="rows are drawn",
     gradient=False,
 )

@@ -26,7 +26,7 @@ def check_grid(c, v):
 @op(
     "measures.gaussian_grid",
     check_grid,
-    words=("std",),
+    words="std",
     points=False,
     hides="a grid of its own",
 )
@@ -50,7 +50,7 @@ def spectrum_of_few(c):
 @op(
     "measures.gaussian_spectrum",
     check_spectrum,
-    words=("std",),
+    words="std",
     points=False,
     hides="numbers of its own",
     program=spectrum_of_few,
@@ -101,7 +101,7 @@ for _name in NOISES:
     @op_of_means(
         f"measures.{_name}",
         check_mean,
-        words=("means", "U"),
+        words="means U",
         # A covariance matrix of 10,000 dimensions is too large.
         widest=3 if _name == "GeneralNoise" else 10_000,
     )
@@ -114,7 +114,7 @@ for _name in NOISES:
         }
 
 
-@op_of_means("measures.mean_gaussian_kernel", check_mean, words=("means",))
+@op_of_means("measures.mean_gaussian_kernel", check_mean, words="means")
 def _(c):
     mean = measures.mean_gaussian_kernel(c.X, c.shares, c.length)
     return {"E K": (mean, "n n: 0..1")}
@@ -124,13 +124,13 @@ def check_mean_distance(c, v):
     yield from near("diagonal", np.diagonal(v["E d"]), 0, 0)
 
 
-@op_of_means("measures.mean_kernel", check_mean_distance, words=("means",))
+@op_of_means("measures.mean_kernel", check_mean_distance, words="means")
 def _(c):
     mean = measures.mean_kernel(kernels.Distance(), c.X, c.shares)
     return {"E d": (mean, "n n: 0..")}
 
 
-@op_of_means("measures.mean_kernel_between", words=("U", "V"))
+@op_of_means("measures.mean_kernel_between", words="U V")
 def _(c):
     mean = measures.mean_kernel_between(c.kernel, c.X, c.Y, 0.5)
     return {"E K(U, V)": (mean, "n m: 0..1")}
@@ -143,7 +143,7 @@ def check_log_mgf(c, v):
     yield from within("log psi - |u|", np.float64(v["log psi"]) - u, -np.inf, 0, slack)
 
 
-op_of_numbers = functools.partial(op, words=("u",), least=0, skips=ANY_SHAPE)
+op_of_numbers = functools.partial(op, words="u", least=0, skips=ANY_SHAPE)
 
 
 @op_of_numbers("measures.log_sphere_mgf", check_log_mgf, overflows=True)
@@ -170,7 +170,7 @@ for _name in LAWS:
 
     @op(
         f"problems.{_name}Law",
-        words=("means",),
+        words="means",
         hides="rows are drawn around each mean",
         shows_infinity=False,
     )
@@ -193,7 +193,7 @@ def check_perturbed(c, v):
     yield from near("points", v["points"], v["means"], np.finfo(c.dtype).tiny)
 
 
-@op("problems.perturb", check_perturbed, words=("means",))
+@op("problems.perturb", check_perturbed, words="means")
 def _(c):
     problem = problems.perturb(c.key, c.X, 0.0, labels=c.labels)
     noisy = problems.perturb(c.other_key, c.X, measures.RadialNoise(c.shares))
@@ -217,7 +217,7 @@ for _name in SAMPLERS:
 
     @op(
         f"problems.{_name}",
-        words=("noise", "radii", "zeta", "radius"),
+        words="noise radii zeta radius",
         points=False,
         hides="it draws its own points",
         overflows=True,
@@ -232,7 +232,7 @@ for _name in SAMPLERS:
 
 @op(
     "problems.gaussian_mixture",
-    words=("centers",),
+    words="centers",
     skips=("None",),
     shows_infinity=False,
 )

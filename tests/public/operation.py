@@ -2,8 +2,9 @@
 
 `make(case)` returns {word: (value, text)}. The text has the shape, such as "n dim" or "m 2", or "" for a number. After
 a colon it may have the interval in which finite numbers lie, and say that they descend: "few: 0..n descending". It may
-name n for the rows of X, m for the rows of Y, dim, few for the landmarks, clusters or components of the case, and low
-and sup for the limits of kernel values. `check(case, values)` yields what else is wrong with finite values.
+name n for the rows of X, m for the rows of Y, dim, few for the landmarks, clusters or components of the case, low and
+sup for the limits of kernel values, length for the lengthscale, and other results by their words. `check(case, values)`
+yields what else is wrong with finite values.
 """
 
 import dataclasses
@@ -53,7 +54,7 @@ class Operation:
 
     make: Callable[[Any], dict]
     check: Callable[[Any, dict], Any]
-    words: tuple[str, ...] = ()
+    words: str = ""
     least: int = 1
     kernels: tuple[str, ...] = ("gaussian",)
     points: bool = True
@@ -112,9 +113,9 @@ def op(name, check=nothing_more, **settings):
 
 def names_of(c):
     """Return the sizes and limits that a text may name."""
-    limit = sup(c)
-    names = {"n": c.n, "m": c.n + 1, "dim": c.dim, "few": c.few, "sup": limit}
-    return names | {"inf": np.inf, "low": 0 if limit < np.inf else -np.inf}
+    sizes = {"n": c.n, "m": c.n + 1, "dim": c.dim, "few": c.few}
+    low = 0 if sup(c) < np.inf else -np.inf
+    return sizes | {"inf": np.inf, "low": low, "sup": sup(c), "length": c.lengthscale}
 
 
 def shape_of(c, text):
@@ -123,19 +124,19 @@ def shape_of(c, text):
     return tuple(eval(word, names_of(c)) for word in words)
 
 
-def check_range(c, word, values, text):
+def check_range(c, values, word, text):
     """Yield a complaint if finite numbers leave the interval that a text says, or do not descend as it says."""
-    names = names_of(c)
+    names = names_of(c) | values
     for fact in text.partition(":")[2].split():
         if fact == "descending":
-            if (np.diff(finite(values)) > 0).any():
+            if (np.diff(finite(values[word])) > 0).any():
                 yield f"{word} not descending"
             continue
         low, _, high = fact.partition("..")
         high = eval(high or "inf", names)
         # Sums of n numbers, and eigenvalues of n rows, are rounded by n eps times the largest. A sign alone is exact.
-        slack = 16 * (c.n + 1) * c.eps * high if high < np.inf else 0.0
-        yield from within(word, values, eval(low, names), high, slack)
+        slack = np.where(np.isfinite(high), 16 * (c.n + 1) * c.eps * high, 0.0)
+        yield from within(word, values[word], eval(low, names), high, slack)
 
 
 def finite(values):
@@ -145,23 +146,21 @@ def finite(values):
 
 def within(word, values, low, high, slack=0.0):
     """Yield a complaint if a number that is finite lies outside [low - slack, high + slack]."""
-    values = finite(values)
-    if (values < low - slack).any() or (values > high + slack).any():
-        yield f"{word} in [{values.min():.9g}, {values.max():.9g}], not in [{low:.9g}, {high:.9g}] +- {slack:.3g}"
+    values = np.float64(values)
+    excess = finite(np.maximum(low - values, values - high) - slack)
+    if (excess > 0).any():
+        yield f"{word} not in [{low}, {high}], by {excess.max():.3g} beyond the slack of {np.max(slack):.3g}"
+
+
+def near(word, values, expected, slack):
+    """Yield a complaint if a finite number is further than the slack from a finite number expected."""
+    yield from within(word, values, np.float64(expected), np.float64(expected), slack)
 
 
 def equal(word, first, second):
     """Yield a complaint unless numbers are the same to the last bit; NaN equals itself."""
     if not np.array_equal(first, second, equal_nan=np.asarray(first).dtype.kind == "f"):
         yield f"{word} differ"
-
-
-def near(word, values, expected, slack):
-    """Yield a complaint if a finite number is further than the slack from a finite number expected."""
-    error = np.abs(np.float64(values) - np.float64(expected))
-    excess = finite(error - slack)
-    if (excess > 0).any():
-        yield f"{word} off by {excess.max():.3g} beyond the slack of {np.max(slack):.3g}"
 
 
 def rows_of(c, rows, distinct=True):

@@ -30,7 +30,7 @@ def check_function(c, v):
     check_function,
     least=0,
     kernels=("gaussian", "exponential"),
-    words=("points",),
+    words="points",
     shows_infinity=False,
 )
 def _(c):
@@ -44,7 +44,7 @@ def check_section(c, v):
     yield from near("diagonal", np.diagonal(v["diagonal"]), 1, slack)
 
 
-@op("rkhs.section", check_section, words=("points",))
+@op("rkhs.section", check_section, words="points")
 def _(c):
     f = rkhs.section(c.kernel, c.X)
     return {"values": (f(c.Y), "m n: 0..1"), "diagonal": (f(c.plain), "n n")}
@@ -54,9 +54,8 @@ def check_inner(c, v):
     # Cauchy and Schwarz, with the rounding of the sums of |weights|, of which K is at most 1.
     f_size = size_of(c.numbers(c.n, 2, salt=1))[:, None]
     g_size = size_of(c.numbers(c.n + 1, 2))[None, :]
-    # In products of centred points K itself is rounded by eps times the squared reach.
-    reach = np.nan_to_num(c.reach, nan=np.inf)
-    rounding = min(4 * (4 + c.dim**0.5) * c.eps * reach, 1.0)
+    # In products of centred points K itself is rounded by eps times the squared reach, which may be NaN.
+    rounding = min(1.0, 4 * (4 + c.dim**0.5) * c.eps * c.reach)
     slack = (8 * (c.n + 1) * c.eps + rounding) * f_size * g_size
     product = v["|f|"][:, None] * v["|g|"][None, :]
     limit = product + np.sqrt(slack) * (1 + np.sqrt(np.maximum(product, slack)))
@@ -64,7 +63,7 @@ def check_inner(c, v):
     yield from within("<f, g> - |f| |g|", excess, -np.inf, 0)
 
 
-@op("rkhs.inner", check_inner, words=("points",), kernels=("gaussian", "matern32"))
+@op("rkhs.inner", check_inner, words="points", kernels=("gaussian", "matern32"))
 def _(c):
     f = rkhs.Function(c.kernel, c.X, c.numbers(c.n, 2, salt=1))
     g = function(c)
@@ -79,12 +78,12 @@ def check_norm(c, v):
     yield from within("|f|", v["|f|"], 0, size_of(c.numbers(c.n)), 1e-3)
 
 
-@op("rkhs.norm", check_norm, words=("points",))
+@op("rkhs.norm", check_norm, words="points")
 def _(c):
     return {"|f|": (rkhs.norm(rkhs.Function(c.kernel, c.X, c.numbers(c.n))), "")}
 
 
-@op("rkhs.SamplingOperator", words=("points", "beta"), of_one_array=("S S* beta",))
+@op("rkhs.SamplingOperator", words="points beta", of_one_array=("S S* beta",))
 def _(c):
     S = rkhs.SamplingOperator(c.kernel, c.X)
     return {
@@ -98,7 +97,7 @@ def check_rank(c, v):
     yield from within("effective rank", v["rank"], 1, c.n, 64 * c.n**2 * c.eps)
 
 
-@op("rkhs.Covariance", check_rank, words=("points",))
+@op("rkhs.Covariance", check_rank, words="points")
 def _(c):
     sigma = rkhs.Covariance(c.kernel, c.X, c.shares)
     centred = rkhs.Covariance(c.kernel, c.X, centered=True)
@@ -116,14 +115,14 @@ def _(c):
     }
 
 
-@op("rkhs.draw_gaussian", words=("points",))
+@op("rkhs.draw_gaussian", words="points")
 def _(c):
     sigma = rkhs.Covariance(c.kernel, c.X)
     draws = rkhs.draw_gaussian(c.key, sigma, power=2, num_draws=2)
     return {"values": (draws(c.Y), "m 2"), "weights": (draws.weights, "n 2")}
 
 
-@op("rkhs.RandomProjection", words=("points",))
+@op("rkhs.RandomProjection", words="points")
 def _(c):
     sigma = rkhs.Covariance(c.kernel, c.X)
     theta = rkhs.RandomProjection(c.key, sigma, num_features=4)
@@ -188,7 +187,7 @@ def check_reservoir(c, v):
     "landmarks.reservoir",
     check_reservoir,
     least=0,
-    words=("rows",),
+    words="rows",
     hides=DRAWN,
     gradient=False,
 )

@@ -106,14 +106,15 @@ class Drawn:
 
 def drawn():
     """Return the strategy of cases."""
-    alone = st.sampled_from([(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
     part = st.floats(0.1, 2)
+    alone = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
+    powers = st.floats(-2, 2)
     return st.builds(
         Drawn,
         seed=st.integers(0, 2**32 - 1),
         arrangement=st.sampled_from(sorted(ARRANGEMENTS)),
-        lengthscale=st.floats(-2, 2).map(lambda x: round(x, 3)),
-        parts=alone | st.tuples(part, part, part),
+        lengthscale=powers.map(lambda power: round(power, 3)),
+        parts=st.sampled_from(alone) | st.tuples(part, part, part),
         uneven=st.just(0.0) | st.floats(0, 3),
         missing=st.integers(0, N // 2),
     )

@@ -48,7 +48,11 @@ def words_of(name):
         words = [*inspect.signature(named(name)).parameters]
     except ValueError:
         words = []
-    return [*words, "X", "lengthscale", *TABLE[name].words] if name in TABLE else words
+    return (
+        [*words, "X", "lengthscale", *TABLE[name].words.split()]
+        if name in TABLE
+        else words
+    )
 
 
 def is_named(name, error):
@@ -165,8 +169,8 @@ def judge_results(c, operation, results):
         if words:
             yield f"not finite: {', '.join(words)}"
     with np.errstate(all="ignore"):  # of the checks, not of the package
-        for word, (value, text) in results.items():
-            yield from check_range(c, word, value, text)
+        for word, (_, text) in results.items():
+            yield from check_range(c, values, word, text)
         yield from operation.check(c, values)
 
 
