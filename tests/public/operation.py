@@ -149,7 +149,8 @@ def within(word, values, low, high, slack=0.0):
     values = np.float64(values)
     excess = finite(np.maximum(low - values, values - high) - slack)
     if (excess > 0).any():
-        yield f"{word} not in [{low}, {high}], by {excess.max():.3g} beyond the slack of {np.max(slack):.3g}"
+        limits = f"[{np.min(low):.9g}, {np.max(high):.9g}]"
+        yield f"{word} not in {limits}, by {excess.max():.3g} beyond the slack of {np.max(slack):.3g}"
 
 
 def near(word, values, expected, slack):
