@@ -1,308 +1,253 @@
 """The public functions that partition, fit and judge: audit, k-means, clustering, regression, learn, metrics."""
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import audit, clustering, features, kernels, learn, metrics, regression
 from jaxkern import kmeans as partition
 from public.features import fourier_map
-from public.operation import finite, near, op, parts, whole, within
+from public.operation import near, op, parts, within
 
 
-def check_errors(c, v):
-    yield from within("largest", v["largest"], 0, np.inf)
-    slack = 64 * c.eps * (1 + float(finite(v["largest"]).max(initial=0)))
-    yield from within(
-        "mean - largest", np.float64(v["mean"]) - v["largest"], -np.inf, 0, slack
+def error_values(error):
+    return parts(
+        error, largest=": 0..", mean=": 0..largest", counted=": 0..max(n,9)", finite=""
     )
-    yield from whole("counted", v["counted"], 0, max(c.n, 9) + 1)
 
 
-def error_values(found):
-    return parts(found, largest="", mean="", counted="", finite="")
-
-
-@op("audit.distance_error", check_errors, words=("X", "Y"), overflows=True)
+@op("audit.distance_error", words="X Y", overflows=True)
 def _(c):
     return error_values(audit.distance_error(fourier_map(c), c.kernel, c.X, c.Y[: c.n]))
 
 
 @op(
     "audit.sampled_distance_error",
-    check_errors,
     least=2,
     overflows=True,
     hides="pairs are drawn",
 )
 def _(c):
-    return error_values(
-        audit.sampled_distance_error(
-            c.other_key, fourier_map(c), c.kernel, c.X, num_pairs=9
-        )
+    error = audit.sampled_distance_error(
+        c.other_key, fourier_map(c), c.kernel, c.X, num_pairs=9
     )
+    return error_values(error)
 
 
-def check_spectral_error(c, v):
-    yield from within("lower", v["lower"], 0, np.inf)
-    yield from within("lower - upper", np.float64(v["lower"]) - v["upper"], -np.inf, 0)
-
-
-@op("audit.spectral_error", check_spectral_error, overflows=True)
+@op("audit.spectral_error", overflows=True)
 def _(c):
-    found = audit.spectral_error(
+    error = audit.spectral_error(
         c.other_key, fourier_map(c), c.kernel, c.X, num_steps=2, num_probes=min(c.n, 2)
     )
-    return parts(found, lower="", upper="")
+    return parts(error, lower=": 0..", upper=": lower..")
 
 
-def check_partition(c, v):
-    yield from whole("labels", v["labels"], 0, c.few)
-    yield from within("objective", v["objective"], 0, np.inf)
+op_of_partition = functools.partial(op, overflows=True, gradient=False)
+
+
+def partition_values(clusters, centers):
+    labels = {"labels": "n: 0..few-1", "objective": ": 0.."}
+    return parts(clusters, centers=centers, converged="", **labels)
 
 
 def check_kmeans(c, v):
-    yield from check_partition(c, v)
-    if np.isfinite(v["centers"]).all() and np.isfinite(v["objective"]):
-        rows, centers = np.float64(c.plain), np.float64(v["centers"])
-        own = ((rows - centers[v["labels"]]) ** 2).sum(axis=1).sum()
+    if np.isfinite(v["centers"]).all():
+        rows = np.float64(c.plain)
+        exact = ((rows - v["centers"][v["labels"]]) ** 2).sum()
         largest = (rows**2).sum(axis=1).max()
-        slack = 8 * (c.n + c.dim**0.5) * c.eps * own + c.n * (4 * c.eps) ** 2 * largest
-        yield from near(
-            "objective",
-            v["objective"],
-            own,
-            slack + 4 * c.n * c.dim * float(np.finfo(c.dtype).tiny),
-        )
+        slack = 8 * (c.n + c.dim**0.5) * c.eps * exact
+        # A centre is rounded by eps times its size, and a square below the normal range to it.
+        slack += c.n * (4 * c.eps) ** 2 * largest
+        slack += 4 * c.n * c.dim * float(np.finfo(c.dtype).tiny)
+        yield from near("objective", v["objective"], exact, slack)
 
 
-def partition_values(c, found, centers):
-    return parts(found, labels="n", centers=centers, objective="", converged="")
-
-
-@op("kmeans.kmeans", check_kmeans, overflows=True, gradient=False)
+@op_of_partition("kmeans.kmeans", check_kmeans)
 def _(c):
-    return partition_values(
-        c, partition.kmeans(c.key, c.X, c.few, num_restarts=2), "few dim"
-    )
+    clusters = partition.kmeans(c.key, c.X, c.few, num_restarts=2)
+    return partition_values(clusters, "few dim")
 
 
-@op(
-    "clustering.kernel_spectral",
-    check_partition,
-    kernels=("gaussian", "distance"),
-    overflows=True,
-    gradient=False,
-)
+@op_of_partition("clustering.kernel_spectral", kernels=("gaussian", "distance"))
 def _(c):
-    found = clustering.kernel_spectral(c.key, c.kernel, c.X, c.few, num_restarts=1)
-    return partition_values(c, found, "few few") | {"new": (found.predict(c.Y), "m")}
+    clusters = clustering.kernel_spectral(c.key, c.kernel, c.X, c.few, num_restarts=1)
+    values = partition_values(clusters, "few few")
+    return values | {"new": (clusters.predict(c.Y), "m")}
 
 
-@op(
-    "clustering.spectral_from_gram",
-    check_partition,
-    words=("K",),
-    overflows=True,
-    gradient=False,
-)
+@op_of_partition("clustering.spectral_from_gram", words="K")
 def _(c):
-    found = clustering.spectral_from_gram(c.key, c.K, c.few, num_restarts=1)
-    return partition_values(c, found, "few few") | {
-        "none": (found.predict(jnp.zeros((0, c.n), c.dtype)), "0")
+    clusters = clustering.spectral_from_gram(c.key, c.K, c.few, num_restarts=1)
+    labels = clusters.predict(jnp.zeros((0, c.n), c.dtype))
+    return partition_values(clusters, "few few") | {"none": (labels, "0")}
+
+
+@op_of_partition("clustering.kernel_kmeans")
+def _(c):
+    clusters = clustering.kernel_kmeans(c.key, c.kernel, c.X, c.few, num_restarts=1)
+    values = partition_values(clusters, "few n")
+    return values | {"new": (clusters.predict(c.Y), "m")}
+
+
+op_of_targets = functools.partial(op, overflows=True, words="y")
+PENALTY = {"regularization": 0.1}
+
+
+def bounds_of(certified):
+    return parts(certified, training_bound=": 0..", radius=": 0..")
+
+
+def ridge_values(c, ridge):
+    return bounds_of(ridge) | {
+        "values": (ridge(c.Y), "m"),
+        "bounds": (ridge.bound_at(c.Y), "m: 0.."),
+        "distance": (ridge.distance_bound, ": 0.."),
     }
 
 
-@op("clustering.kernel_kmeans", check_partition, overflows=True, gradient=False)
-def _(c):
-    found = clustering.kernel_kmeans(c.key, c.kernel, c.X, c.few, num_restarts=1)
-    return partition_values(c, found, "few n") | {"new": (found.predict(c.Y), "m")}
+def four(c):
+    return {"num_landmarks": min(c.n, 4)}
 
 
-def check_ridge(c, v):
-    for word in ("distance", "radius", "training", "bounds"):
-        yield from within(word, v[word], 0, np.inf)
-
-
-def ridge_values(c, found):
-    bounds = {
-        "distance": (found.distance_bound, ""),
-        "radius": (found.radius, ""),
-        "training": (found.training_bound, ""),
-    }
-    return {
-        "values": (found(c.Y), "m"),
-        "bounds": (found.bound_at(c.Y), "m"),
-        **bounds,
-    }
-
-
-@op("regression.ridge", check_ridge, overflows=True, words=("y",))
+@op_of_targets("regression.ridge")
 def _(c):
     y = c.numbers(c.n)
-    few = min(c.n, 4)
-    found = regression.ridge(
-        c.key, c.kernel, c.X, y, regularization=0.1, num_landmarks=few, weights=c.shares
-    )
-    return ridge_values(c, found)
+    settings = {"weights": c.shares, **PENALTY, **four(c)}
+    return ridge_values(c, regression.ridge(c.key, c.kernel, c.X, y, **settings))
 
 
-@op("regression.ridge_to", check_ridge, overflows=True, words=("y",), gradient=False)
+@op_of_targets("regression.ridge_to", gradient=False)
 def _(c):
     y = c.numbers(c.n)
-    sizes = {"num_landmarks": min(c.n, 4), "max_products": 15}
-    found = regression.ridge_to(
-        c.key, c.kernel, c.X, y, regularization=0.1, tolerance=0.1, **sizes
-    )
-    return ridge_values(c, found)
+    settings = {"tolerance": 0.1, "max_products": 15, **PENALTY, **four(c)}
+    return ridge_values(c, regression.ridge_to(c.key, c.kernel, c.X, y, **settings))
 
 
-@op("regression.leave_one_out", overflows=True, words=("y",))
+@op_of_targets("regression.leave_one_out")
 def _(c):
     path = c.share * jnp.array([1, 9], c.dtype)
-    found = regression.leave_one_out(
+    residuals = regression.leave_one_out(
         c.kernel, c.X, c.numbers(c.n), regularization=path, weights=c.ones
     )
-    return {"residuals": (found, "2 n")}
+    return {"residuals": (residuals, "2 n")}
 
 
-def check_variance(c, v):
-    yield from within("lower", v["lower"], 0, np.inf)
-    yield from within("gap", np.float64(v["upper"]) - v["lower"], 0, np.inf)
-
-
-@op("regression.posterior_variance", check_variance, overflows=True)
+@op("regression.posterior_variance", overflows=True)
 def _(c):
-    given = {
-        "regularization": 0.1,
-        "num_landmarks": min(c.n, 4),
-        "weights": c.ones,
-        "landmarks": "pivoted_cholesky",
-    }
-    lower, upper = regression.posterior_variance(c.key, c.kernel, c.X, c.Y, **given)
-    return {"lower": (lower, "m"), "upper": (upper, "m")}
+    settings = {"weights": c.ones, "landmarks": "pivoted_cholesky", **PENALTY}
+    lower, upper = regression.posterior_variance(
+        c.key, c.kernel, c.X, c.Y, **settings, **four(c)
+    )
+    return {"lower": (lower, "m: 0.."), "upper": (upper, "m: lower..")}
 
 
-def check_head(c, v):
-    yield from within("residual", v["residual"], 0, np.inf)
+def head_values(c, head):
+    return {"values": (head(c.Y), "m"), "residual": (head.residual, ": 0..")}
 
 
-@op("regression.head", check_head, overflows=True, words=("y",))
+@op_of_targets("regression.head")
 def _(c):
-    found = regression.head(
-        fourier_map(c), c.X, c.numbers(c.n), regularization=0.1, weights=c.shares
-    )
-    return {"values": (found(c.Y), "m")} | parts(found, residual="")
+    y = c.numbers(c.n)
+    head = regression.head(fourier_map(c), c.X, y, weights=c.shares, **PENALTY)
+    return head_values(c, head)
 
 
-@op(
-    "regression.certified_head",
-    lambda c, v: within("bounds", v["bounds"], 0, np.inf),
-    overflows=True,
-    words=("y",),
-)
+@op_of_targets("regression.certified_head")
 def _(c):
-    phi, few = features.nystrom(c.kernel, c.Y), min(c.n, 4)
-    own = regression.Head(
-        phi, c.numbers(c.n + 1), jnp.asarray(0.1, c.dtype), c.share, c.share
+    phi = features.nystrom(c.kernel, c.Y)
+    coefficients = c.numbers(c.n + 1)
+    penalty = jnp.asarray(0.1, c.dtype)
+    head = regression.Head(phi, coefficients, penalty, c.share, c.share)
+    certified = regression.certified_head(
+        c.key, head, c.kernel, c.X, c.numbers(c.n), **four(c)
     )
-    found = regression.certified_head(
-        c.key, own, c.kernel, c.X, c.numbers(c.n), num_landmarks=few
-    )
-    values, bounds = found.with_bounds(c.Y)
-    own = {
+    values, bounds = certified.with_bounds(c.Y)
+    return parts(certified.dual, distance_bound="", radius="") | {
         "values": (values, "m"),
-        "bounds": (bounds, "m"),
-        "training": (found.training_bound, ""),
+        "bounds": (bounds, "m: 0.."),
+        "training": (certified.training_bound, ""),
     }
-    return own | parts(found.dual, distance_bound="", radius="")
 
 
-@op("regression.streaming_ridge", check_head, least=0, overflows=True)
+@op("regression.streaming_ridge", least=0, overflows=True)
 def _(c):
     ridge = regression.streaming_ridge(fourier_map(c))
     first = ridge.update(ridge.init(c.dtype), c.X, c.numbers(c.n), c.shares)
-    found = ridge.finalize(ridge.merge(first, first), regularization=0.1)
-    return {"values": (found(c.Y), "m")} | parts(found, residual="")
+    return head_values(c, ridge.finalize(ridge.merge(first, first), **PENALTY))
 
 
-@op(
-    "learn.alignment",
-    lambda c, v: within("alignment", v["alignment"], -1, 1, 16 * c.n * c.eps),
-)
+@op("learn.alignment")
 def _(c):
-    return {"alignment": (learn.alignment(c.kernel, c.X, c.labels, num_labels=3), "")}
-
-
-@op(
-    "learn.eigengap",
-    lambda c, v: within("gap", v["gap"], 0, 1, 16 * c.n * c.eps),
-    least=2,
-)
-def _(c):
-    return {"gap": (learn.eigengap(c.kernel, c.X, num_components=1), "")}
+    alignment = learn.alignment(c.kernel, c.X, c.labels, num_labels=3)
+    return {"alignment": (alignment, ": -1..1")}
 
 
 def first_gap(kernel, X):
     return learn.eigengap(kernel, X, num_components=1)
 
 
+@op("learn.eigengap", least=2)
+def _(c):
+    return {"gap": (first_gap(c.kernel, c.X), ": 0..1")}
+
+
 def check_fit(c, v):
-    if v["finite"] and np.isfinite(v["objective"]):
+    if v["finite"]:
         yield from near("objective", v["objective"], np.max(v["objectives"]), 0)
-        ratio = np.float64(v["lengthscale"]) / c.lengthscale
-        yield from within(
-            "log of the ratio", np.log(ratio), -np.log(1e3), np.log(1e3), 1e-4
-        )
+        ratio = np.log(np.float64(v["lengthscale"]) / c.lengthscale)
+        yield from within("log of the ratio", ratio, -np.log(1e3), np.log(1e3), 1e-4)
 
 
 @op("learn.fit_lengthscale", check_fit, least=2, overflows=True, gradient=False)
 def _(c):
     fit = learn.fit_lengthscale(kernels.Gaussian(c.length), c.X, first_gap, num_steps=2)
-    return {"lengthscale": (fit.kernel.lengthscale, "")} | parts(
-        fit, objective="", objectives="3", finite=""
-    )
+    fields = parts(fit, objective="", objectives="3", finite="")
+    return {"lengthscale": (fit.kernel.lengthscale, ""), **fields}
 
 
-def score_entry(name, low):
-    def check(c, v):
-        yield from within("score", v["score"], low, 1, 16 * c.eps)
-        yield from near(
-            "agreement", v["same"], 0 if name == "misclassification_rate" else 1, 0
-        )
-
-    def program(c):
-        few = (
-            {"num_labels": 3} if name == "misclassification_rate" else {}
-        )  # no program can count them
-        return getattr(metrics, name)(c.labels, c.other_labels, **few)
-
-    @op(f"metrics.{name}", check, any_dtype=True, hides="labels are whole numbers", points=False, gradient=False,
-        words=("labels_true", "labels_pred"), program=program)  # fmt: skip
-    def _(c):
-        rng = np.random.default_rng([c.seed, c.n])
-        # Labels of few and of many values, far apart, negative, and beyond 32 bits.
-        far, other = (
-            rng.choice([0, 1, 5, -3, 2**31 - 1, -(2**31), 2**40], size=c.n),
-            rng.integers(0, 3, c.n),
-        )
-        score = getattr(metrics, name)
-        return {"score": (score(far, other), ""), "same": (score(far, far), "")}
+SCORES = {
+    "rand_index": 0,
+    "adjusted_rand_index": -0.5,
+    "normalized_mutual_info": 0,
+    "misclassification_rate": 0,
+}
+"""By name of a score of two partitions, the least value."""
 
 
-for _name in (
-    "rand_index",
-    "adjusted_rand_index",
-    "normalized_mutual_info",
-    "misclassification_rate",
-):
-    score_entry(_name, -0.5 if _name == "adjusted_rand_index" else 0)
+def program_of_score(c, name):
+    # No program can count labels.
+    settings = {"num_labels": 3} if name == "misclassification_rate" else {}
+    return getattr(metrics, name)(c.labels, c.other_labels, **settings)
 
-for _name in ("spectral_error", "frobenius_error"):
+
+for _name in SCORES:
 
     @op(
         f"metrics.{_name}",
-        lambda c, v: within("error", v["error"], 0, 1, 8 * c.eps),
-        words=("K",),
+        any_dtype=True,
+        hides="labels are whole numbers",
+        points=False,
+        gradient=False,
+        words="labels_true labels_pred",
+        program=functools.partial(program_of_score, name=_name),
     )
     def _(c, name=_name):
-        return {"error": (getattr(metrics, name)(c.K, jnp.eye(c.n, dtype=c.dtype)), "")}
+        rng = np.random.default_rng([c.seed, c.n])
+        # Labels of few and of many values, far apart, negative, and beyond 32 bits.
+        labels = rng.choice([0, 1, 5, -3, 2**31 - 1, -(2**31), 2**40], size=c.n)
+        score = getattr(metrics, name)
+        value = score(labels, rng.integers(0, 3, c.n))
+        best = 0 if name == "misclassification_rate" else 1
+        return {
+            "score": (value, f": {SCORES[name]}..1"),
+            "same": (score(labels, labels) - best, ": 0..0"),
+        }
+
+
+for _name in ("spectral_error", "frobenius_error"):
+
+    @op(f"metrics.{_name}", words="K")
+    def _(c, name=_name):
+        error = getattr(metrics, name)(c.K, jnp.eye(c.n, dtype=c.dtype))
+        return {"error": (error, ": 0..1")}

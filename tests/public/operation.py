@@ -1,18 +1,21 @@
 """How a public function is called on a case, and what must be true of the numbers.
 
-`make(case)` returns {word: (value, shape)}. A shape is written as "n dim" or "m 2", or "" for a number: n stands for
-the rows of X, m for those of Y, few for the landmarks, clusters or components of the case. `check(case, values)` yields
-what is wrong with finite values.
+`make(case)` returns {word: (value, text)}. The text has the shape, such as "n dim" or "m 2", or "" for a number. After
+a colon it may have the interval in which finite numbers lie, and say that they descend: "few: 0..n descending". It may
+name n for the rows of X, m for the rows of Y, dim, few for the landmarks, clusters or components of the case, low and
+sup for the limits of kernel values, length for the lengthscale, and other results by their words. `check(case, values)`
+yields what else is wrong with finite values.
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from support.cases import KERNELS
+from support.cases import BOUNDED, KERNELS
 
 from jaxkern import rkhs
 
@@ -51,7 +54,7 @@ class Operation:
 
     make: Callable[[Any], dict]
     check: Callable[[Any, dict], Any]
-    words: tuple[str, ...] = ()
+    words: str = ""
     least: int = 1
     kernels: tuple[str, ...] = ("gaussian",)
     points: bool = True
@@ -75,20 +78,17 @@ class Operation:
         """Return what is the same wherever and however a program of the function runs."""
         if self.program:
             return self.program(case)
-        made = {
-            word: value
-            for word, (value, _) in self.make(case).items()
-            if word not in self.unsteady
-        }
-        return {
-            word: products(value) if word in self.turned else value
-            for word, value in made.items()
-        }
+        values = {word: value for word, (value, _) in self.make(case).items()}
+        for word in self.unsteady:
+            del values[word]
+        for word in self.turned:
+            values[word] = products(values[word])
+        return values
 
 
-def parts(result, **shapes):
-    """Return fields of a result with the shapes that they should have."""
-    return {word: (getattr(result, word), shape) for word, shape in shapes.items()}
+def parts(result, **texts):
+    """Return fields of a result with the texts on their shapes and ranges."""
+    return {word: (getattr(result, word), text) for word, text in texts.items()}
 
 
 def products(Z):
@@ -102,13 +102,41 @@ def nothing_more(c, v):
     return ()
 
 
-def op(name, check=nothing_more, **words):
+def op(name, check=nothing_more, **settings):
     def register(make):
         assert name not in TABLE, name
-        TABLE[name] = Operation(make, check, **words)
+        TABLE[name] = Operation(make, check, **settings)
         return make
 
     return register
+
+
+def names_of(c):
+    """Return the sizes and limits that a text may name."""
+    sizes = {"n": c.n, "m": c.n + 1, "dim": c.dim, "few": c.few}
+    low = 0 if sup(c) < np.inf else -np.inf
+    return sizes | {"inf": np.inf, "low": low, "sup": sup(c), "length": c.lengthscale}
+
+
+def shape_of(c, text):
+    """Return the shape that a text says."""
+    words = text.partition(":")[0].split()
+    return tuple(eval(word, names_of(c)) for word in words)
+
+
+def check_range(c, values, word, text):
+    """Yield a complaint if finite numbers leave the interval that a text says, or do not descend as it says."""
+    names = names_of(c) | values
+    for fact in text.partition(":")[2].split():
+        if fact == "descending":
+            if (np.diff(finite(values[word])) > 0).any():
+                yield f"{word} not descending"
+            continue
+        low, _, high = fact.partition("..")
+        high = eval(high or "inf", names)
+        # Sums of n numbers, and eigenvalues of n rows, are rounded by n eps times the largest. A sign alone is exact.
+        slack = np.where(np.isfinite(high), 16 * (c.n + 1) * c.eps * high, 0.0)
+        yield from within(word, values[word], eval(low, names), high, slack)
 
 
 def finite(values):
@@ -118,55 +146,37 @@ def finite(values):
 
 def within(word, values, low, high, slack=0.0):
     """Yield a complaint if a number that is finite lies outside [low - slack, high + slack]."""
-    values = finite(values)
-    if values.size and not (
-        values.min() >= low - slack and values.max() <= high + slack
-    ):
-        yield f"{word} in [{values.min():.9g}, {values.max():.9g}], not in [{low:.9g}, {high:.9g}] +- {slack:.3g}"
+    values = np.float64(values)
+    excess = finite(np.maximum(low - values, values - high) - slack)
+    if (excess > 0).any():
+        limits = f"[{np.min(low):.9g}, {np.max(high):.9g}]"
+        yield f"{word} not in {limits}, by {excess.max():.3g} beyond the slack of {np.max(slack):.3g}"
+
+
+def near(word, values, expected, slack):
+    """Yield a complaint if a finite number is further than the slack from a finite number expected."""
+    yield from within(word, values, np.float64(expected), np.float64(expected), slack)
 
 
 def equal(word, first, second):
-    """The same numbers to the last bit, but for NaN, which equals itself."""
-    if not np.array_equal(first, second, equal_nan=True):
+    """Yield a complaint unless numbers are the same to the last bit; NaN equals itself."""
+    if not np.array_equal(first, second, equal_nan=np.asarray(first).dtype.kind == "f"):
         yield f"{word} differ"
 
 
-def near(word, found, wanted, slack):
-    found, wanted = np.broadcast_arrays(np.float64(found), np.float64(wanted))
-    both = np.isfinite(found) & np.isfinite(wanted)
-    gap = np.abs(found - wanted)[both] - np.broadcast_to(slack, found.shape)[both]
-    if gap.size and gap.max() > 0:
-        yield f"{word} off by {gap.max():.3g} beyond the slack of {np.max(slack):.3g}"
-
-
-def descending(word, values):
-    values = finite(values)
-    if (np.diff(values) > 0).any():
-        yield f"{word} not descending"
-
-
-def whole(word, values, low, high):
-    if values.size and not (values.min() >= low and values.max() < high):
-        yield f"{word} in [{values.min()}, {values.max()}], not in [{low}, {high})"
-
-
-def rows_of(c, chosen, distinct=True):
-    """Every row is one of the points, bit by bit, and taken as often at most as it is there."""
-    points, left = c.plain + 0, {}  # no -0.0
-    for row in points:
-        left[row.tobytes()] = left.get(row.tobytes(), 0) + 1
-    for row in np.asarray(chosen) + 0:
-        count = left.get(row.tobytes(), 0)
-        if count == 0:
-            yield "a row that is none of the points, or taken too often"
-            return
-        if distinct:
-            left[row.tobytes()] = count - 1
+def rows_of(c, rows, distinct=True):
+    """Yield a complaint unless the rows are points, bit by bit, and each at most as often as among the points."""
+    # Adding 0 makes -0.0 the same bits as 0.0.
+    points = Counter(row.tobytes() for row in c.plain + 0)
+    chosen = Counter(row.tobytes() for row in np.asarray(rows) + 0)
+    if not (chosen <= points if distinct else chosen.keys() <= points.keys()):
+        yield "a row that is none of the points, or taken too often"
 
 
 def sup(c):
-    """The largest kernel value that is possible."""
-    return 2.5 if c.kernel_name == "scaled" else 2.0 if c.kernel_name == "sum" else 1.0
+    """Return the largest kernel value that is possible."""
+    limits = {"scaled": 2.5, "sum": 2.0, "user": 1.0}
+    return limits.get(c.kernel_name, 1.0 if c.kernel_name in BOUNDED else np.inf)
 
 
 STATIONARY = (
@@ -180,9 +190,8 @@ STATIONARY = (
     "product",
     "scaled",
 )
-EVERY = tuple(
-    name for name in KERNELS if name != "scaled matern32"
-)  # that one is for examples of Fourier features
+EVERY = tuple(name for name in KERNELS if name != "scaled matern32")
+"""Kernels of the stress; the other one is for examples of Fourier features."""
 PSD = tuple(name for name in EVERY if name != "distance")
 
 

@@ -6,6 +6,7 @@ import inspect
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from support.bounds import ARGUMENTS, named
 from support.cases import KERNELS, as_program, user
 
@@ -23,24 +24,26 @@ from jaxkern import (
 from public.operation import STATIONARY, TABLE, positive
 
 MODULES = (
-    *(
-        "kernels",
-        "gram",
-        "measures",
-        "problems",
-        "rkhs",
-        "landmarks",
-        "features",
-        "audit",
-        "scale",
-        "kmeans",
-    ),
+    "kernels",
+    "gram",
+    "measures",
+    "problems",
+    "rkhs",
+    "landmarks",
+    "features",
+    "audit",
+    "scale",
+    "kmeans",
     "regression",
-    *("clustering", "learn", "metrics", "frequent_directions", "io"),
-    *(
-        f"bounds.{topic}"
-        for topic in ("sketching", "fourier", "streaming", "concentration")
-    ),
+    "clustering",
+    "learn",
+    "metrics",
+    "frequent_directions",
+    "io",
+    "bounds.sketching",
+    "bounds.fourier",
+    "bounds.streaming",
+    "bounds.concentration",
 )
 LONG = {  # to compile; their own modules map them, too
     "audit.sampled_distance_error",
@@ -67,6 +70,9 @@ def public_names(*modules):
     }
 
 
+BASES = (kernels.Kernel, problems.Law)
+
+
 def is_no_call(name):
     """Tell whether a public name is none to call: a class that functions return, a base class, a type or a number."""
     value = named(name)
@@ -75,7 +81,6 @@ def is_no_call(name):
     return name not in TABLE and (value in BASES or not issubclass(value, BASES))
 
 
-BASES = (kernels.Kernel, problems.Law)
 ENTRIES = {}
 """By public name, `make(dtype, seed) -> (function, arguments)`: all arrays, keys and kernels are arguments, so that the
 function can be jitted, vmapped over stacked arguments, lowered and differentiated as it is."""
@@ -89,26 +94,27 @@ for _name, _operation in TABLE.items():
         ENTRIES[_name] = as_program(_operation.results, **_settings)
 
 
-def bound_entry(name, values):
+def bound_entry(name, numbers):
+    """Return `make` of a bound, whose arguments grow with the seed."""
+
+    def call(*args):
+        return named(name)(**dict(zip(numbers, args, strict=True)))
+
     def make(dtype, seed):
-        args = (
-            jnp.asarray(value * (1 + 0.05 * i * seed), dtype)
-            for i, value in enumerate(values.values(), 1)
-        )
-        return lambda *args: named(name)(**dict(zip(values, args, strict=True))), tuple(
-            args
-        )
+        growth = 1 + 0.05 * seed * np.arange(1, len(numbers) + 1)
+        values = growth * list(numbers.values())
+        return call, tuple(jnp.asarray(value, dtype) for value in values)
 
-    ENTRIES[name] = make
+    return make
 
 
-for _name, _values in ARGUMENTS.items():
-    bound_entry(_name, _values)
+for _name, _numbers in ARGUMENTS.items():
+    ENTRIES[_name] = bound_entry(_name, _numbers)
 
 
-def method(name):
-    """What the functions above do not call. Results of fits are made by hand: what makes them is compiled above."""
-    return lambda call: ENTRIES.update({name: as_program(call)})
+def program(name, table=ENTRIES):
+    """Add the program of a function of a case. Results of fits are made by hand: entries compile what makes them."""
+    return lambda call: table.update({name: as_program(call)})
 
 
 def whole_number(value):
@@ -126,92 +132,80 @@ def clusters(c):
     return jnp.arange(c.n) % 2, c.numbers(2, 4), 3 + c.share, jnp.asarray(True)
 
 
-@method("audit.DistanceError.exceeding")
+@program("audit.DistanceError.exceeding")
 def _(c):
     counted = 9 + jnp.sum(c.labels)
-    return audit.DistanceError(
-        c.share, 0.3 * c.share, counted, jnp.asarray(True)
-    ).exceeding(0.01)
+    error = audit.DistanceError(c.share, 0.3 * c.share, counted, jnp.asarray(True))
+    return error.exceeding(0.01)
 
 
-@method("clustering.KernelKMeans.predict")
+@program("clustering.KernelKMeans.predict")
 def _(c):
     return clustering.KernelKMeans(nystrom_map(c), *clusters(c)).predict(c.Y)
 
 
-@method("clustering.KernelSpectral.predict")
+@program("clustering.KernelSpectral.predict")
 def _(c):
-    parts = (c.X, c.numbers(4, c.n), *clusters(c), positive(c, 4))
-    spectral = clustering.KernelSpectral(c.kernel, *parts)
-    return (
-        spectral.predict(c.Y),
-        spectral.embed(rkhs.section(c.kernel, c.Y)),
-        spectral(c.Y),
+    projection = c.numbers(4, c.n)
+    spectral = clustering.KernelSpectral(
+        c.kernel, c.X, projection, *clusters(c), positive(c, 4)
     )
+    embedded = spectral.embed(rkhs.section(c.kernel, c.Y))
+    return spectral.predict(c.Y), embedded, spectral(c.Y)
 
 
-@method("clustering.SpectralPartition.predict")
+@program("clustering.SpectralPartition.predict")
 def _(c):
-    return clustering.SpectralPartition(
-        *clusters(c), positive(c, 4), c.numbers(4, c.n)
-    ).predict(c.numbers(5, c.n))
+    projection = c.numbers(4, c.n)
+    partition = clustering.SpectralPartition(*clusters(c), positive(c, 4), projection)
+    return partition.predict(c.numbers(5, c.n))
 
 
-@method("features.Fastfood.frequencies")
+@program("features.Fastfood.frequencies")
 def _(c):
-    turned = jnp.asarray([[2, 0, 3, 1], [1, 3, 0, 2]], jnp.int32)
+    permutations = jnp.asarray([[2, 0, 3, 1], [1, 3, 0, 2]], jnp.int32)
     signs = jnp.sign(c.numbers(2, c.dim))
-    return features.Fastfood(
-        c.kernel, signs, turned, c.numbers(2, 4), positive(c, 6)
-    ).frequencies
+    normals = c.numbers(2, 4)
+    phi = features.Fastfood(c.kernel, signs, permutations, normals, positive(c, 6))
+    return phi.frequencies
 
 
-@method("features.KernelPCA.coefficients")
+@program("features.KernelPCA.coefficients")
 def _(c):
-    parts = (
-        c.numbers(4, c.n),
-        c.numbers(4),
-        positive(c, 4),
-        whole_number(4),
-        3 + c.share,
-        c.share,
-    )
-    return features.KernelPCA(c.kernel, c.X, *parts).coefficients(c.numbers(5, 4))
+    projection = c.numbers(4, c.n)
+    shift = c.numbers(4)
+    scalars = (whole_number(4), 3 + c.share, c.share)
+    phi = features.KernelPCA(c.kernel, c.X, projection, shift, positive(c, 4), *scalars)
+    return phi.coefficients(c.numbers(5, 4))
 
 
-@method("features.RandomFeaturePCA.explained_variance")
+@program("features.RandomFeaturePCA.explained_variance")
 def _(c):
+    # More features than points.
     phi = features.paired_fourier(
         c.key, c.kernel, c.dim, num_frequencies=20, dtype=c.dtype
     )
-    return features.random_feature_pca(
-        phi, c.X, num_components=4
-    ).explained_variance  # fewer points than features
+    return features.random_feature_pca(phi, c.X, num_components=4).explained_variance
 
 
-@method("features.StreamingMap.relative_residual")
+@program("features.StreamingMap.relative_residual")
 def _(c):
-    numbers = (0.1 * c.share, 0.4 * c.share, 9 + c.share, 12 + c.share)
-    parts = (c.numbers(2, 4), c.numbers(4), positive(c, 2), *numbers)
-    phi = features.StreamingMap(
-        nystrom_map(c), *parts, whole_number(2), jnp.asarray(True), True
-    )
+    energies = (0.1 * c.share, 0.4 * c.share, 9 + c.share, 12 + c.share)
+    arrays = (c.numbers(2, 4), c.numbers(4), positive(c, 2))
+    signs = (whole_number(2), jnp.asarray(True), True)
+    phi = features.StreamingMap(nystrom_map(c), *arrays, *energies, *signs)
     return phi.relative_residual, phi.relative_shrinkage, phi.variances
 
 
-@method("kernels.Gaussian.from_gamma")
+@program("kernels.Gaussian.from_gamma")
 def _(c):
-    makers = (
-        getattr(kernels, name).from_gamma
-        for name in ("Gaussian", "Exponential", "Laplacian")
-    )
-    return [
-        gram.gram(make(c.length), c.X)
-        for make in (kernels.Gaussian.from_width, *makers)
-    ]
+    classes = (kernels.Gaussian, kernels.Exponential, kernels.Laplacian)
+    parametrized = [cls.from_gamma(c.length) for cls in classes]
+    parametrized.append(kernels.Gaussian.from_width(c.length))
+    return [gram.gram(kernel, c.X) for kernel in parametrized]
 
 
-@method("rkhs.Covariance.matrix")
+@program("rkhs.Covariance.matrix")
 def _(c):
     sigma = rkhs.Covariance(c.kernel, c.X)
     return sigma.matrix(), sigma.mean()(c.Y), sigma.total
@@ -221,92 +215,92 @@ NO_GRADIENT = {name for name, operation in TABLE.items() if not operation.gradie
 NO_GRADIENT |= {name for name in ENTRIES if name.endswith(".predict")}
 
 
-def way(name):
-    return lambda call: WAYS.update({name: as_program(call)})
-
-
-SPECTRAL = tuple(
-    name for name in STATIONARY if name not in ("sum", "product", "scaled")
-)
+SPECTRAL = STATIONARY[:6]
+"""Kernels that are no sums and products."""
 
 for _name in (*SPECTRAL, "linear", "polynomial"):
 
-    @way(f"gram and distances of {_name}")
+    @program(f"gram and distances of {_name}", WAYS)
     def _(c, make=KERNELS[_name]):
-        k = make(c.length)
-        K, KV = (
-            gram.gram(k, c.X, c.Y),
-            gram.gram_matmul(k, c.X, c.Y, c.numbers(c.n + 1, 2), block_size=5),
+        kernel = make(c.length)
+        V = c.numbers(c.n + 1, 2)
+        K = gram.gram(kernel, c.X, c.Y)
+        KV = gram.gram_matmul(kernel, c.X, c.Y, V, block_size=5)
+        return K, KV, gram.kernel_distance(kernel, c.Y, c.Y + 1e-3)
+
+
+@program("frequencies of every kernel", WAYS)
+def _(c):
+    keys = jax.random.split(c.key, len(SPECTRAL))
+    Z = []
+    for key, name in zip(keys, SPECTRAL, strict=True):
+        kernel = KERNELS[name](c.length)
+        phi = features.paired_fourier(
+            key, kernel, c.dim, num_frequencies=3, dtype=c.dtype
         )
-        return K, KV, gram.kernel_distance(k, c.Y, c.Y + 1e-3)
+        Z.append(phi(c.X))
+    return Z
 
 
-@way("frequencies of every kernel")
+@program("constants of every kernel", WAYS)
 def _(c):
-    laws = [KERNELS[name](c.length) for name in SPECTRAL]
-    keys = zip(jax.random.split(c.key, len(laws)), laws, strict=True)
-    return [
-        features.paired_fourier(k, law, c.dim, num_frequencies=3, dtype=c.dtype)(c.X)
-        for k, law in keys
-    ]
-
-
-@way("constants of every kernel")
-def _(c):
-    values = []
+    constants = []
     known = kernels.FromFunction(user, sup=1.0, slope=1.0)
     for kernel in (known, *(make(c.length) for make in KERNELS.values())):
         with contextlib.suppress(ValueError):  # of a function they are not known
-            values += [kernels.lipschitz(kernel, dim=c.dim), kernels.kappa(kernel)]
-    return [
-        jnp.asarray(value, c.dtype) for value in values if isinstance(value, jax.Array)
-    ]
+            constants += [kernels.lipschitz(kernel, dim=c.dim), kernels.kappa(kernel)]
+    # Numbers of Python are no results of a program.
+    arrays = [constant for constant in constants if isinstance(constant, jax.Array)]
+    return [jnp.asarray(array, c.dtype) for array in arrays]
 
 
-@way("merged reservoirs")
+@program("merged reservoirs", WAYS)
 def _(c):
     init, update, merge = landmarks.reservoir(num_landmarks=5)
     first = update(init(c.key, c.dim, c.dtype), c.X)
     return merge(first, update(init(c.other_key, c.dim, c.dtype), c.Y)).points
 
 
-@way("mean kernels of a sum")
+@program("mean kernels of a sum", WAYS)
 def _(c):
     noise = measures.RadialNoise(c.shares)
-    return measures.mean_kernel(c.kernel + kernels.Linear(), c.X, noise), noise.op_norm(
-        c.X
-    )
+    mean = measures.mean_kernel(c.kernel + kernels.Linear(), c.X, noise)
+    return mean, noise.op_norm(c.X)
 
 
 CALLS = {**ENTRIES, **WAYS}
+LARGE = {
+    "bounds.fourier.ball",
+    "bounds.fourier.ball_additive",
+    "bounds.fourier.ball_matern",
+    "bounds.fourier.dimension_limit",
+    "bounds.fourier.relative_distances_given",
+    "bounds.fourier.kernel_values_given",
+    "bounds.fourier.relative_distances_sharp",
+    "bounds.fourier.simplex_success_limit",
+    "bounds.fourier.success_limit",
+}
+"""Functions whose programs take more time together than each for itself."""
+SHARED = ("bounds.", "kernels.", "problems.", "gram and distances")
 GROUPS = {}
 """The names in `CALLS` by program: small functions of one module that decompose nothing share one. Decompositions side
 by side may wait for each other: see docs/design.md."""
-LARGE = {
-    "ball",
-    "ball_additive",
-    "ball_matern",
-    "dimension_limit",
-    "relative_distances_given",
-    "kernel_values_given",
-}
-LARGE |= {"relative_distances_sharp", "simplex_success_limit", "success_limit"}
-LARGE = {f"bounds.fourier.{_word}" for _word in LARGE}
-"""Functions whose programs take more time together than each for itself."""
-SHARED = ("bounds.", "kernels.", "problems.", "gram and distances")
 
 for _name in CALLS:
-    _alone = _name in LONG | NO_GRADIENT | LARGE or not _name.startswith(SHARED)
-    GROUPS.setdefault(
-        _name if _alone else _name.rpartition(".")[0] or SHARED[-1], []
-    ).append(_name)
+    _group = _name
+    if _name.startswith(SHARED) and _name not in LONG | NO_GRADIENT | LARGE:
+        _group = _name.rpartition(".")[0] or SHARED[-1]
+    GROUPS.setdefault(_group, []).append(_name)
 
 
 def joined(group, dtype, seed):
     """Return the functions of a group as one of {name: arguments}, and these."""
-    made = {name: CALLS[name](dtype, seed) for name in GROUPS.get(group, [group])}
+    functions = {}
+    arguments = {}
+    for name in GROUPS.get(group, [group]):
+        functions[name], arguments[name] = CALLS[name](dtype, seed)
 
     def call(args):
-        return {name: function(*args[name]) for name, (function, _) in made.items()}
+        return {name: function(*args[name]) for name, function in functions.items()}
 
-    return call, {name: args for name, (_, args) in made.items()}
+    return call, arguments

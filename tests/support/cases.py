@@ -22,24 +22,23 @@ def family(kind, name):
     def register(make):
         FAMILIES[name] = make
         kind.add(name)
-        return make
 
     return register
 
 
-def shifted(by):
-    return lambda rng, n, d: by + rng.standard_normal((n, d))
+def normal(kind, name, scale=1.0, offset=0.0):
+    """Add a family of normal numbers."""
+
+    @family(kind, name)
+    def _(rng, n, d):
+        return offset + scale * rng.standard_normal((n, d))
 
 
-def scaled(by):
-    return lambda rng, n, d: by * rng.standard_normal((n, d))
-
-
-family(ORDINARY, "plain")(scaled(1.0))
-family(ORDINARY, "offset 1e3")(shifted(1e3))
-family(ORDINARY, "offset 1e6")(shifted(1e6))
+normal(ORDINARY, "plain")
+normal(ORDINARY, "offset 1e3", offset=1e3)
+normal(ORDINARY, "offset 1e6", offset=1e6)
 for _power in (-6, -3, 3, 6):
-    family(ORDINARY, f"scale 1e{_power}")(scaled(10.0**_power))
+    normal(ORDINARY, f"scale 1e{_power}", 10.0**_power)
 
 
 @family(ORDINARY, "near-duplicates")
@@ -84,40 +83,28 @@ def _(rng, n, d):
     return np.round(rng.standard_normal((n, d)))
 
 
-def of_range(edge):
-    """Points whose squares leave the range of the dtype, by a factor of the edge of it."""
-
-    def make(rng, n, d):
-        return rng.standard_normal((n, d)) * edge
-
-    return make
-
-
 # float32 ends at 3.4e38 and is subnormal from 1.2e-38; the same powers are harmless in float64, and a test there.
-family(EXTREME, "tiny")(of_range(1e-30))
-family(EXTREME, "huge")(of_range(1e30))
-family(EXTREME, "subnormal")(of_range(1e-41))
-family(EXTREME, "tiny squared")(of_range(1e-180))
-family(EXTREME, "huge squared")(of_range(1e180))
+normal(EXTREME, "tiny", 1e-30)
+normal(EXTREME, "huge", 1e30)
+normal(EXTREME, "subnormal", 1e-41)
+normal(EXTREME, "tiny squared", 1e-180)
+normal(EXTREME, "huge squared", 1e180)
 
+for _name, _value in (
+    ("nan", np.nan),
+    ("nan column", np.nan),
+    ("infinity", np.inf),
+    ("minus infinity", -np.inf),
+):
 
-def _holding(value, everywhere=False):
-    def make(rng, n, d):
+    @family(MISSING, _name)
+    def _(rng, n, d, name=_name, value=_value):
         X = rng.standard_normal((n, d))
-        if n:
-            X[
-                slice(None) if everywhere else rng.integers(max(n // 2, 1)),
-                rng.integers(d),
-            ] = value
+        # One of the rows that become X, if there is any.
+        row = rng.integers(max(n // 2, 1))
+        rows = slice(None) if name == "nan column" else slice(row, row + 1)
+        X[rows, rng.integers(d)] = value
         return X
-
-    return make
-
-
-family(MISSING, "nan")(_holding(np.nan))
-family(MISSING, "nan column")(_holding(np.nan, everywhere=True))
-family(MISSING, "infinity")(_holding(np.inf))
-family(MISSING, "minus infinity")(_holding(-np.inf))
 
 
 def _read_only(X):
@@ -128,22 +115,14 @@ def _read_only(X):
 
 def _strided(X):
     """Every third number of every second row of a larger array, the others of which are NaN."""
-    between = tuple(slice(None, None, step) for step in (2, 3)[: X.ndim])
-    wide = np.full(
-        [size * step.step for size, step in zip(X.shape, between, strict=True)],
-        np.nan,
-        X.dtype,
-    )
-    wide[between] = X
-    return wide[between]
+    wide = np.full([3 * size for size in X.shape], np.nan, X.dtype)
+    strided = wide[::3] if X.ndim == 1 else wide[: 2 * len(X) : 2, ::3]
+    strided[...] = X
+    return strided
 
 
 def _reversed(X):
     return np.flip(np.ascontiguousarray(np.flip(X)))
-
-
-def _masked(X):
-    return np.ma.masked_array(X, np.zeros(X.shape, bool))
 
 
 ACCEPTED = {
@@ -169,7 +148,7 @@ REFUSED = {
     "bool": lambda X: np.ones(X.shape, bool),
     "complex": lambda X: X.astype(np.complex64),
     "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
-    "masked": _masked,
+    "masked": lambda X: np.ma.masked_array(X, np.zeros(X.shape, bool)),
     "objects": lambda X: X.astype(object),
     "text": lambda X: np.full(X.shape, "x").tolist(),
     "structured": lambda X: np.zeros(X.shape, [("x", X.dtype)]),
@@ -193,6 +172,16 @@ OF_NO_ROWS = (
     "None",
 )
 """Forms of an empty batch: lists of nothing have neither a dimension nor a dtype."""
+
+
+def between(points, lengthscale=1.0):
+    """Return the distances of all pairs of rows over the lengthscale, in float64."""
+    rows = np.float64(points)
+    # Divided by the largest entry, so that the squares are in the range of float64.
+    largest = np.abs(rows[np.isfinite(rows)]).max(initial=0) or 1.0
+    with np.errstate(all="ignore"):
+        differences = (rows[:, None] - rows[None]) / largest
+        return np.linalg.norm(differences, axis=2) * largest / lengthscale
 
 
 def formed(case, array):
@@ -261,14 +250,11 @@ class Case:
         """The points of X and of Y, in the dtype of the case."""
         rng = np.random.default_rng([self.seed, self.n, self.dim])
         with np.errstate(over="ignore", under="ignore"):
-            made = FAMILIES[self.family](rng, 2 * self.n + 1, self.dim).astype(
-                self.dtype
-            )
-        return (
-            made
-            if self.family in MISSING | {"far point"}
-            else made[rng.permutation(len(made))]
-        )
+            rows = FAMILIES[self.family](rng, 2 * self.n + 1, self.dim)
+            rows = rows.astype(self.dtype)
+        # What is special about the points of these families is so in the first half, which becomes X.
+        is_ordered = self.family in MISSING | {"far point"}
+        return rows if is_ordered else rng.permutation(rows)
 
     @property
     def plain(self):
@@ -288,35 +274,23 @@ class Case:
     @functools.cached_property
     def lengthscale(self):
         """The ratio times the median of the distances that are positive, or times 1."""
-        rows = np.float64(self.rows)
-        rows = rows[np.isfinite(rows).all(axis=1)]
-        with np.errstate(all="ignore"):
-            # Divided by the largest entry, so that the squares are in the range of float64.
-            largest = np.abs(rows).max(initial=0) or 1.0
-            apart = (
-                np.linalg.norm((rows[:, None] - rows[None]) / largest, axis=2) * largest
-            )
-            apart = apart[(apart > 0) & np.isfinite(apart)]
-            return float(self.ratio * (np.median(apart) if apart.size else 1.0))
+        distances = between(self.rows)
+        distances = distances[(distances > 0) & np.isfinite(distances)]
+        return float(self.ratio * (np.median(distances) if distances.size else 1.0))
 
     @property
     def x(self):
         """The first point, in the form of the case."""
-        return (
-            formed(self, self.plain[0])
-            if self.form != "list of arrays"
-            else list(self.plain[0])
-        )
+        if self.form == "list of arrays":
+            return list(self.plain[0])
+        return formed(self, self.plain[0])
 
     @property
     def K(self):
         """A Gaussian Gram matrix of the points, computed in float64 and rounded, in the form of the case."""
-        rows = np.float64(self.plain)
         with np.errstate(all="ignore"):
-            squares = (((rows[:, None] - rows[None]) / self.lengthscale) ** 2).sum(
-                axis=2
-            )
-            return formed(self, np.exp(-squares / 2).astype(self.dtype))
+            K = np.exp(-(between(self.plain, self.lengthscale) ** 2) / 2)
+            return formed(self, K.astype(self.dtype))
 
     @property
     def length(self):
@@ -336,29 +310,24 @@ class Case:
     @property
     def in_range(self):
         """Whether sums of squares of the points, and of their differences where they differ, are normal numbers."""
-        info, rows = np.finfo(self.dtype), np.float64(self.rows)
-        largest = np.abs(rows).max()
+        info = np.finfo(self.dtype)
+        least = float(info.tiny) / self.eps**2
+        most = float(info.max) * self.eps / self.dim
         with np.errstate(all="ignore"):
-            return (
-                largest == 0
-                or float(info.tiny) / self.eps**2
-                <= largest**2
-                <= float(info.max) * self.eps / self.dim
-            )
+            square = np.abs(np.float64(self.rows)).max() ** 2
+            # The square of a number that is not 0 may be.
+            return not self.rows.any() or least <= square <= most
 
     @property
     def grows(self):
         """Whether kernel values, or sums and products of a few, leave the range of the dtype."""
-        rows = np.float64(self.rows)
         with np.errstate(all="ignore"):
-            square = (rows**2).sum(axis=1).max()
-            largest = {
-                "linear": square,
-                "polynomial": (1 + square / np.float64(self.lengthscale) ** 2) ** 2,
-            }
-            return not largest.get(self.kernel_name, 1.0) * len(rows) < float(
-                np.finfo(self.dtype).max
-            )
+            square = (np.float64(self.rows) ** 2).sum(axis=1).max()
+            limit = np.float64(np.finfo(self.dtype).max) / len(self.rows)
+            if self.kernel_name == "linear":
+                return not square < limit
+            ratio = square / np.float64(self.lengthscale) ** 2
+            return self.kernel_name == "polynomial" and not (1 + ratio) ** 2 < limit
 
     @property
     def key(self):
@@ -376,9 +345,8 @@ class Case:
     def numbers(self, *shape, salt=0):
         """Standard normal numbers in the dtype of the case, which have nothing to do with the points."""
         rng = np.random.default_rng([self.seed, 7, salt, *shape])
-        return jax.device_put(
-            rng.standard_normal(shape).astype(self.dtype)
-        )  # which compiles nothing
+        # `jnp.asarray` would compile a program.
+        return jax.device_put(rng.standard_normal(shape).astype(self.dtype))
 
     @property
     def shares(self):
@@ -398,15 +366,13 @@ class Case:
 
     @property
     def labels(self):
-        return jnp.asarray(
-            np.random.default_rng([self.seed, 9]).integers(0, 3, self.n), jnp.int32
-        )
+        rng = np.random.default_rng([self.seed, 9])
+        return jnp.asarray(rng.integers(0, 3, self.n), jnp.int32)
 
     @property
     def other_labels(self):
-        return jnp.asarray(
-            np.random.default_rng([self.seed, 10]).integers(0, 3, self.n), jnp.int32
-        )
+        rng = np.random.default_rng([self.seed, 10])
+        return jnp.asarray(rng.integers(0, 3, self.n), jnp.int32)
 
     @property
     def eps(self):
@@ -417,9 +383,8 @@ class Case:
         """The largest distance of a point from the mean, over the lengthscale, squared: what products round by."""
         rows = np.float64(self.rows)
         with np.errstate(all="ignore"):
-            return float(
-                (((rows - rows.mean(axis=0)) / self.lengthscale) ** 2).sum(axis=1).max()
-            )
+            differences = (rows - rows.mean(axis=0)) / self.lengthscale
+            return float((differences**2).sum(axis=1).max())
 
 
 ARRAYS = (
@@ -452,23 +417,24 @@ class Example(Case):
         return jnp.asarray(0.3 + 0.05 * self.seed, self.dtype)
 
 
-class Asked:
-    """A case whose arrays are those that are given, and that notes which ones a function asks for."""
+class Recorded:
+    """A case whose arrays come from `arrays`; arrays that a function asks for are added there."""
 
-    def __init__(self, case, given=None):
-        self.case, self.given = case, {} if given is None else given
+    def __init__(self, case, arrays):
+        self.case = case
+        self.arrays = arrays
 
     def __getattr__(self, word):
-        make = functools.partial(getattr, self.case, word)
-        return self.array(word, make) if word in ARRAYS else make()
+        if word not in ARRAYS:
+            return getattr(self.case, word)
+        if word not in self.arrays:
+            self.arrays[word] = getattr(self.case, word)
+        return self.arrays[word]
 
     def numbers(self, *shape, salt=0):
-        return self.array((shape, salt), lambda: self.case.numbers(*shape, salt=salt))
-
-    def array(self, word, make):
-        if word not in self.given:
-            self.given[word] = make()
-        return self.given[word]
+        if (shape, salt) not in self.arrays:
+            self.arrays[shape, salt] = self.case.numbers(*shape, salt=salt)
+        return self.arrays[shape, salt]
 
 
 def as_program(call, **settings):
@@ -479,20 +445,23 @@ def as_program(call, **settings):
 
     @functools.cache
     def words():
-        asked = Asked(Example("", **settings))
-        jax.eval_shape(lambda: call(asked))
-        return tuple(asked.given)
+        arrays = {}
+        case = Recorded(Example("", **settings), arrays)
+        jax.eval_shape(lambda: call(case))
+        return tuple(arrays)
 
     def make(dtype, seed):
         case = Example("", dtype=np.dtype(dtype).name, seed=seed, **settings)
-        args = [
-            case.numbers(*word[0], salt=word[1])
-            if isinstance(word, tuple)
-            else getattr(case, word)
-            for word in words()
-        ]
-        return lambda *args: call(
-            Asked(case, dict(zip(words(), args, strict=True)))
-        ), tuple(args)
+
+        def array(word):
+            if isinstance(word, str):
+                return getattr(case, word)
+            shape, salt = word
+            return case.numbers(*shape, salt=salt)
+
+        def function(*args):
+            return call(Recorded(case, dict(zip(words(), args, strict=True))))
+
+        return function, tuple(map(array, words()))
 
     return make

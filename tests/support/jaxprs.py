@@ -44,6 +44,6 @@ def imprecise(jaxpr):
 
 def doubles(jaxpr):
     """Return what a program computes in float64; a scalar written in the source is weak and takes any dtype."""
-    outs = (out.aval for e in equations(jaxpr) for out in e.outvars)
-    found = [aval for aval in outs if getattr(aval, "dtype", None) == jnp.float64]
-    return [aval for aval in found if aval.shape or not aval.weak_type]
+    avals = [out.aval for e in equations(jaxpr) for out in e.outvars]
+    wide = [aval for aval in avals if getattr(aval, "dtype", None) == jnp.float64]
+    return [aval for aval in wide if aval.shape or not aval.weak_type]

@@ -21,8 +21,8 @@ def up_to_sign(Z, like):
 
 
 def literal_gram(X, Y, lengthscale=house.LENGTHSCALE):
-    X, Y = np.float64(X), np.float64(Y)
-    return np.exp(-((X[:, None] - Y[None]) ** 2).sum(-1) / (2 * lengthscale**2))
+    differences = np.float64(X)[:, None] - np.float64(Y)[None]
+    return np.exp(-(differences**2).sum(axis=-1) / (2 * lengthscale**2))
 
 
 def changes(loss, start, step):
@@ -55,22 +55,19 @@ def tuples(X):
 
 def assert_law(outcomes, exact):
     """Assert that outcomes come as often as they should, by chi-square: false alarms below 1e-6."""
-    found, exact = (
-        Counter(outcomes),
-        {outcome: p for outcome, p in exact.items() if p > 0},
-    )
-    count = sum(found.values())
-    assert set(found) <= set(exact)
-    p, seen = np.array([[p, found[outcome]] for outcome, p in exact.items()]).T
-    assert ((seen - count * p) ** 2 / (count * p)).sum() < stats.chi2.isf(
-        1e-6, len(p) - 1
-    )
+    exact = {outcome: p for outcome, p in exact.items() if p > 0}
+    counts = Counter(outcomes)
+    assert counts.keys() <= exact.keys()
+    p = np.array(list(exact.values()))
+    expected = counts.total() * p
+    errors = [counts[outcome] for outcome in exact] - expected
+    assert (errors**2 / expected).sum() < stats.chi2.isf(1e-6, len(p) - 1)
 
 
 def same_partition(a, b):
     """Tell whether two labelings have the same cells, whatever these are called."""
-    a, b = np.asarray(a).tolist(), np.asarray(b).tolist()
-    return len({*zip(a, b, strict=True)}) == len({*a}) == len({*b})
+    pairs = np.unique(np.stack([a, b]), axis=1)
+    return pairs.shape[1] == len(np.unique(a)) == len(np.unique(b))
 
 
 def squared(Z):
@@ -86,14 +83,8 @@ def rows_of(phi, X, centered, weights=None):
 
 def noise_of(phi, X, centered=False):
     """Return the rounding of the sketch of a stream, and what centring leaves of features of this size."""
-    return (
-        2
-        * eps(X.dtype)
-        * (
-            len(X) * squared(rows_of(phi, X, centered))
-            + 10 * centered * squared(phi(X))
-        )
-    )
+    rows = len(X) * squared(rows_of(phi, X, centered))
+    return 2 * eps(X.dtype) * (rows + 10 * centered * squared(phi(X)))
 
 
 def scatter(fitted):
@@ -105,14 +96,12 @@ class Read:
     """Points as in a file, that notes which rows are read, and dies instead of reading from row `fatal` on."""
 
     def __init__(self, X, fatal=None):
-        self.X, self.shape, self.dtype, self.fatal, self.starts, self.counts = (
-            X,
-            X.shape,
-            X.dtype,
-            fatal,
-            [],
-            [],
-        )
+        self.X = X
+        self.shape = X.shape
+        self.dtype = X.dtype
+        self.fatal = fatal
+        self.starts = []
+        self.counts = []
 
     def __getitem__(self, rows):
         self.counts.append(rows.stop - rows.start)

@@ -71,38 +71,29 @@ NO_NUMBERS = (
 )
 
 
-def arguments_of(c):
+def draw_arguments(c):
     """Return the kind of numbers, the arguments, and whether one of them is no number."""
     rng = np.random.default_rng(c.seed)
     words = dict(NUMBERS[c.name])
-    kind = "float" if c.name in PLANS else list(KINDS)[rng.integers(len(KINDS))]
-    factor = 10.0 ** rng.uniform(-1, 1)
-    given = {
-        word: value * factor if rng.uniform() < 0.3 and c.name not in PLANS else value
-        for word, value in words.items()
-    }
+    kind = "float"
+    if c.name not in PLANS:
+        kind = list(KINDS)[rng.integers(len(KINDS))]
+        factor = 10.0 ** rng.uniform(-1, 1)
+        for word in words:
+            words[word] *= factor if rng.uniform() < 0.3 else 1
     no_number = False
     for _ in range(rng.integers(3)):
-        word = list(given)[rng.integers(len(given))]
-        no_number = no_number or rng.uniform() < 0.2
-        given[word] = (
-            NO_NUMBERS[rng.integers(len(NO_NUMBERS))]
-            if no_number
-            else EDGES[rng.integers(len(EDGES))]
-        )
+        word = list(words)[rng.integers(len(words))]
+        no_number = rng.uniform() < 0.2
+        choices = NO_NUMBERS if no_number else EDGES
+        words[word] = choices[rng.integers(len(choices))]
         if no_number:
+            default = inspect.signature(named(c.name)).parameters[word].default
+            if words[word] is None and default is None:
+                words[word] = "1.0"
             break
-    if (
-        no_number
-        and given[word] is None
-        and inspect.signature(named(c.name)).parameters[word].default is None
-    ):
-        given[word] = "1.0"  # None is what it is by default
-    return (
-        kind,
-        {word: cast(kind, value, c.dtype) for word, value in given.items()},
-        no_number,
-    )
+    words = {word: cast(kind, value, c.dtype) for word, value in words.items()}
+    return kind, words, no_number
 
 
 def cast(kind, value, dtype):
@@ -116,72 +107,57 @@ def cast(kind, value, dtype):
 
 def judge_numbers(c, is_named):
     """Return what is wrong with a case, and what it ended in."""
-    kind, given, no_number = arguments_of(c)
+    kind, words, no_number = draw_arguments(c)
+    complaints = []
+    end = "result"
     try:
-        found = named(c.name)(**given)
+        result = named(c.name)(**words)
     except Exception as error:
-        complaints = (
-            []
-            if is_named(c.name, error)
-            else [f"not a refusal by name: {error!r:.200}"]
-        )
-        if not complaints and not no_number and c.name not in PLANS:
-            complaints = [f"numbers refused: {error!r:.200}"]
-        return [f"{line} for {kind} {given}" for line in complaints], "refused"
-    judged = judge_plan if c.name in PLANS else judge_bound
-    return [
-        f"{line} for {kind} {given}"
-        for line in judged(c, kind, given, no_number, found)
-    ], "result"
+        end = "refused"
+        if not is_named(c.name, error):
+            complaints.append(f"not a refusal by name: {error!r:.200}")
+        elif not no_number and c.name not in PLANS:
+            complaints.append(f"numbers refused: {error!r:.200}")
+    else:
+        if c.name in PLANS:
+            complaints += judge_plan(words, result)
+        elif no_number:
+            complaints.append(f"accepted what is no number: {result}")
+        else:
+            dtype = KINDS[kind] or c.dtype if kind.startswith("array") else None
+            complaints += judge_bound(words, result, dtype)
+    return [f"{line} for {kind} {words}" for line in complaints], end
 
 
-def judge_bound(c, kind, given, no_number, found):
-    if not isinstance(found, Bound):
-        yield f"no Bound but {type(found).__name__}"
+def judge_bound(words, bound, dtype):
+    """Yield what is wrong with a bound at numbers, which are arrays of this dtype, if any."""
+    if not isinstance(bound, Bound):
+        yield f"no Bound but {type(bound).__name__}"
         return
-    if no_number:
-        yield f"accepted what is no number: {found}"
+    parts = (bound.value, bound.probability, bound.valid)
+    if any(jnp.shape(part) != () for part in parts):
+        yield f"parts have shapes {[jnp.shape(part) for part in parts]}"
         return
-    for word in ("value", "probability", "valid"):
-        value = getattr(found, word)
-        if jnp.shape(value) != ():
-            yield f"{word} has shape {jnp.shape(value)}"
-        if (
-            kind.startswith("array")
-            and word == "value"
-            and isinstance(value, jax.Array)
-        ):
-            wanted = jnp.dtype(KINDS[kind] or c.dtype)
-            if value.dtype != wanted:
-                yield f"value has dtype {value.dtype}"
-    numbers = [float(value) for value in given.values()]
-    value, probability, valid = (
-        float(found.value),
-        float(found.probability),
-        bool(found.valid),
-    )
-    if (
-        any(np.isnan(numbers))
-        and valid
-        and not np.isnan(value)
-        and not np.isnan(probability)
-    ):
-        yield f"NaN is hidden: {found}"
-    if (
-        all(np.isfinite(numbers))
-        and valid
-        and (np.isnan(value) or np.isnan(probability))
-    ):
-        yield f"valid, and not a number: {found}"
+    if dtype and isinstance(bound.value, jax.Array) and bound.value.dtype != dtype:
+        yield f"value has dtype {bound.value.dtype}"
+    numbers = [float(value) for value in words.values()]
+    if not bound.valid:
+        return
+    is_nan = np.isnan([float(bound.value), float(bound.probability)]).any()
+    if np.isnan(numbers).any() and not is_nan:
+        yield f"NaN is hidden: {bound}"
+    if np.isfinite(numbers).all() and is_nan:
+        yield f"valid, and not a number: {bound}"
 
 
-def judge_plan(c, kind, given, no_number, found):
-    if not isinstance(found, plan.Plan):
-        yield f"no Plan but {type(found).__name__}"
+def judge_plan(words, result):
+    if not isinstance(result, plan.Plan):
+        yield f"no Plan but {type(result).__name__}"
         return
-    if given.get("delta") is not None and not found.probability >= 1 - given["delta"]:
-        yield f"probability {found.probability}"
+    delta = words.get("delta")
+    if delta is not None and not result.probability >= 1 - delta:
+        yield f"probability {result.probability}"
     for word in ("num_frequencies", "num_features", "num_landmarks", "sketch_size"):
-        size = getattr(found, word)
+        size = getattr(result, word)
         if size is not None and not (isinstance(size, int) and size >= 1):
             yield f"{word} is {size}"

@@ -80,5 +80,6 @@ PROFILE = draws.Profile(
 
 def report(folder):
     """Return a report without what may differ between equal runs."""
-    found = json.loads((Path(folder) / "report.json").read_text())
-    return {key: value for key, value in found.items() if key != "run"}, found["run"]
+    fields = json.loads((Path(folder) / "report.json").read_text())
+    run = fields.pop("run")
+    return fields, run
