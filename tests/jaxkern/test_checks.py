@@ -26,11 +26,9 @@ def test_good_arrays_come_back_in_their_dtype():
     arrays = [
         checks.floating("X", X),
         checks.matrix("X", X, dim=2, min_rows=3),
-        checks.matrix("X", X[:0], min_rows=0),
         checks.points("X", X, dim=2),
         checks.vector("X", X[0], size=2),
         checks.columns("X", X, rows=3),
-        checks.columns("X", X[:, 0], rows=3),
         checks.square("X", X[:2]),
     ]
     for array in arrays:
@@ -46,19 +44,15 @@ def of(check, *arguments, **options):
     return lambda: check("X", *arguments, **options)
 
 
+# Other faults of these kinds are refused by rows of tests/refusals.
 BAD = [
     (of(checks.floating, np.ones(3, np.int32)), "got int32; .*X.astype"),
-    (of(checks.floating, [1, 2]), "must have dtype float32 or float64, got int"),
     (of(checks.matrix, ONES[0]), r"rank 2, .*\(2,\); pass X\[None, :\] for one point"),
     (of(checks.matrix, ONES[None]), r"rank 2, .*got shape \(1, 3, 2\); .*vmap"),
-    (of(checks.matrix, ONES, min_rows=4), "at least 4 row"),
     (of(checks.matrix, ONES[:, :0]), r"at least one column, got shape \(3, 0\)"),
-    (of(checks.matrix, ONES, dim=3), r"must have 3 columns, got shape \(3, 2\)"),
     (of(checks.points, ONES, dim=3), r"must have shape \(..., 3\), got \(3, 2\)"),
     (of(checks.points, ONES[0, 0], dim=1), r"must have shape \(..., 1\), got \(\)"),
     (of(checks.vector, ONES), r"must have shape \(n,\), got \(3, 2\)"),
-    (of(checks.vector, ONES[0], size=3), r"must have shape \(3,\), got \(2,\)"),
-    (of(checks.columns, ONES, rows=2), r"\(2,\) or \(2, r\), got \(3, 2\)"),
     (of(checks.columns, ONES[None], rows=1), r"must have shape \(1,\) or \(1, r\)"),
     (of(checks.square, ONES), r"\(n, n\) with n >= 1, got shape \(3, 2\)"),
     (of(checks.square, ONES[:0, :0]), "must be a square matrix"),
@@ -67,11 +61,9 @@ BAD = [
     (of(checks.labels, COUNTS[:0]), r"must have shape \(n,\) with n >= 1"),
     (of(checks.labels, COUNTS, size=3), r"shape \(3,\), got \(2,\)"),
     (of(checks.scalar, ONES[0], "float32"), r"a scalar .*got shape \(2,\); .*vmap"),
-    (of(checks.same_dtype, ONES, "Y", np.ones(1)), "float64, got float32; convert one"),
     (of(checks.flag, 1), "must be True or False, got 1"),
     (of(checks.count, 1.0), "must be a static whole number"),
     (of(checks.count, True), "must be a whole number, got True"),
-    (of(checks.count, 0), "must be at least 1, got 0"),
     (of(checks.count, 5, maximum=4, limit="rows"), r"at most 4 \(rows\), got 5"),
 ]
 VALUES = {

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.sparse
-from house import close
+from house import close, eps
 from scipy.spatial.distance import pdist
 from sklearn import decomposition
 from sklearn.base import clone
@@ -95,7 +95,7 @@ def test_batches_pickles_seeds_and_kinds_of_arrays_give_the_same(estimator):
     batched = parts.partial_fit(X[12:]).transform(X)
     close(restored.transform(X), batched)
     # Features are the same up to a rotation, with the squares of the rounding of the smallest of 24 eigenvalues.
-    tolerance = len(X) * house.eps() ** 0.5 * np.abs(Z).max() ** 2
+    tolerance = len(X) * eps() ** 0.5 * np.abs(Z).max() ** 2
     close(batched @ batched.T, Z @ Z.T, tolerance)
     close(parts.fit_transform(X), Z)  # the old fit is gone
 
@@ -118,7 +118,7 @@ def test_all_rows_as_landmarks_give_the_gram_matrix_of_scikit_learn(options):
     Z = fitted.transform(np.tile(X, (86, 1)))[-24:]
     assert Z.shape == (24, 1030)
     exact = pairwise.pairwise_kernels(X, metric="laplacian", gamma=0.3)
-    close(Z @ Z.T, exact, 1030 * house.eps())
+    close(Z @ Z.T, exact, 1030 * eps())
 
 
 def test_the_scale_of_gamma_and_the_median_distance_are_those_of_the_rows():
@@ -126,7 +126,7 @@ def test_the_scale_of_gamma_and_the_median_distance_are_those_of_the_rows():
     for rows in (X, scipy.sparse.csr_matrix(X)):
         scaled = adapters.PairedFourier(4, gamma="scale").fit(rows).kernel_.lengthscale
         median = adapters.PairedFourier(4).fit(rows).kernel_.lengthscale
-        close(2 * scaled**2 * sampler._gamma, 1, 24 * house.eps())
+        close(2 * scaled**2 * sampler._gamma, 1, 24 * eps())
         close(median / np.median(pdist(X)), 1, 1e-6)
     broken = jax.device_put(np.where(X > 0, X, np.nan))
     with pytest.raises(ValueError, match="X must be finite"):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from house import eps
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 from support.jaxprs import largest_intermediate
@@ -27,7 +28,7 @@ def assert_quantiles(X):
         value = quantile_lengthscale(X, q)
         exact = np.quantile(distances, q)
         # Squares that are kept are accurate to about 100 eps.
-        assert_allclose(value, exact, rtol=200 * house.eps())
+        assert_allclose(value, exact, rtol=200 * eps())
 
 
 @pytest.mark.parametrize("shape", [house.USUAL, house.ODD])
@@ -68,7 +69,7 @@ def test_a_distance_that_is_not_finite_is_infinite(is_weighted):
         X[4] = far
         for q, exact in ((0.5, median), (0.6, np.inf), (1.0, np.inf)):
             value = quantile_lengthscale(X, q, weights=weights)
-            assert_allclose(value, exact, rtol=200 * house.eps())
+            assert_allclose(value, exact, rtol=200 * eps())
 
 
 @pytest.mark.parametrize("total", [1, 2, 3, 66, 2**25 + 1, 65_536 * 65_535 // 2])

@@ -1,5 +1,6 @@
 """Kernels against literal formulas, SciPy and scikit-learn: values, constants, algebra, slopes where points meet."""
 
+import dataclasses
 import functools
 import math
 
@@ -8,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from house import close
+from house import KERNEL, close, eps
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
@@ -73,22 +74,15 @@ class Rational(Kernel):
         return 1 / (1 + jnp.sum((x - y) ** 2) / self.scale)
 
 
-@jax.tree_util.register_pytree_node_class
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
 class Diagonal:
     """A callable PyTree of a user: exp(-sum_j rates_j (x_j - y_j)^2)."""
 
-    def __init__(self, rates):
-        self.rates = rates
+    rates: jax.Array
 
     def __call__(self, x, y):
         return jnp.exp(-jnp.sum(self.rates * (x - y) ** 2))
-
-    def tree_flatten(self):
-        return (self.rates,), None
-
-    @classmethod
-    def tree_unflatten(cls, _, children):
-        return cls(*children)
 
 
 def diagonal_formula(x, y):
@@ -114,7 +108,7 @@ LITERAL["Polynomial"] = (Polynomial(3, 0.5, SCALE), cubic)
 LITERAL["Distance"] = (Distance(), distance)
 LITERAL["scaled"] = (2.5 * Distance(), lambda x, y: 2.5 * distance(x, y))
 LITERAL["sum"] = (
-    rational + 0.5 * house.KERNEL,
+    rational + 0.5 * KERNEL,
     lambda x, y: rational_formula(x, y) + gaussian(x, y) / 2,
 )
 LITERAL["polynomial of kernels"] = (mixture, polynomial_of_kernels)
@@ -152,7 +146,7 @@ def test_values_and_distances_are_the_literal_formula(name):
     # Products of coordinates enter exponents and powers: their rounding counts in units of |x|^2.
     reach = 1 + (data.X**2).sum(axis=1).max()
     largest = np.abs([exact_within, exact]).max() + 1
-    tolerance = 20 * house.eps() * reach * largest
+    tolerance = 20 * eps() * reach * largest
     close(within, exact_within, tolerance)
     close(across, exact, tolerance)
     close(value, exact[0, 0], tolerance)
@@ -170,7 +164,7 @@ def test_kernels_say_whether_their_gram_matrices_are_positive_semidefinite():
         eigenvalues = np.linalg.eigvalsh(pairwise(formula, X, X))
         is_psd = eigenvalues[0] >= -1e-12 * eigenvalues[-1]
         assert is_psd == kernel.psd, name
-    assert not (house.KERNEL + Distance()).psd
+    assert not (KERNEL + Distance()).psd
     assert not (2 * Distance() * Linear()).psd
 
 
@@ -195,9 +189,9 @@ def test_peers_agree_on_formulas_and_conventions():
 
 
 def test_kappa_follows_sums_products_and_multiples():
-    assert kappa(3.0 * house.KERNEL + Laplacian(1.0)) == 4.0
-    assert kappa(house.KERNEL * 3.0 * Cauchy(1.0)) == 3.0
-    assert kappa(Linear() + house.KERNEL) == kappa(Polynomial()) == math.inf
+    assert kappa(3.0 * KERNEL + Laplacian(1.0)) == 4.0
+    assert kappa(KERNEL * 3.0 * Cauchy(1.0)) == 3.0
+    assert kappa(Linear() + KERNEL) == kappa(Polynomial()) == math.inf
     zero = 0 * Linear()
     assert kappa(zero) == lipschitz(zero) == 0
     stated = FromFunction(rational, sup=1.0, slope=2.0)
@@ -231,11 +225,11 @@ def test_lipschitz_constant_is_the_steepest_slope(name, dim):
 
 def test_lipschitz_constants_follow_sums_products_and_multiples():
     """A product moves by kappa times the other one's slope: both are 1 here, and infinite for the distance."""
-    steep = lipschitz(house.KERNEL)
+    steep = lipschitz(KERNEL)
     matern = Matern32(0.8)
     other = lipschitz(matern)
-    assert lipschitz(3.0 * house.KERNEL + matern) == pytest.approx(3 * steep + other)
-    assert lipschitz(2 * house.KERNEL * matern) == pytest.approx(2 * (steep + other))
+    assert lipschitz(3.0 * KERNEL + matern) == pytest.approx(3 * steep + other)
+    assert lipschitz(2 * KERNEL * matern) == pytest.approx(2 * (steep + other))
     assert lipschitz(Distance() * matern) == math.inf
 
 
@@ -244,9 +238,9 @@ def test_lipschitz_constants_follow_sums_products_and_multiples():
 )
 def test_factors_of_every_type_scale_from_both_sides(factor):
     """A NumPy scalar on the left would make an array of kernels."""
-    for scaled in (factor * house.KERNEL, house.KERNEL * factor):
+    for scaled in (factor * KERNEL, KERNEL * factor):
         assert isinstance(scaled, Scaled)
-        assert scaled.kernel is house.KERNEL
+        assert scaled.kernel is KERNEL
         assert float(scaled.factor) == 2
 
 
@@ -266,7 +260,7 @@ def test_every_callable_of_two_points_is_a_kernel():
         jax.jit(partial),
         Diagonal(rates).__call__,
         # A kernel of the package takes a function as a term.
-        house.KERNEL * 0 + Diagonal(rates),
+        KERNEL * 0 + Diagonal(rates),
     ]
 
     @jax.jit
@@ -275,7 +269,7 @@ def test_every_callable_of_two_points_is_a_kernel():
 
     K = pairwise(diagonal_formula, data.X, data.Y)
     for matrix in matrices(data.X, data.Y):
-        close(matrix, K, 20 * house.eps())
+        close(matrix, K, 20 * eps())
 
 
 def test_a_users_function_works_wherever_a_kernel_does():
@@ -318,7 +312,7 @@ def test_what_a_function_closes_over_has_derivatives():
     moves = (X[:, None] - Y) ** 2
     squares = moves.sum(axis=2)
     # Sums over some 200 pairs.
-    tolerance = 1e3 * house.eps()
+    tolerance = 1e3 * eps()
     close(numbers, -(squares * np.exp(-0.3 * squares)).sum(), tolerance)
     close(leaf, -np.einsum("ij,ijk->k", np.exp(-moves @ RATES), moves), tolerance)
 
@@ -396,4 +390,4 @@ def test_curvature_at_coinciding_points_is_exact():
 
     for name, hessian in hessians(y).items():
         exact = -curvatures[name] / SCALE**2 * np.eye(len(y))
-        close(hessian, exact, 16 * house.eps())
+        close(hessian, exact, 16 * eps())

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from house import close
+from house import FEATURES, close, eps
 from scipy.optimize import minimize
 from support.drawn import VALUES
 
@@ -64,10 +64,10 @@ def test_each_column_has_its_own_lengthscale():
             exact = by_hand(name, row, X, Y)
             close(K, exact, bound)
             # 24 products of size 1, and values within their bounds.
-            close(product, exact @ V, 500 * house.eps())
+            close(product, exact @ V, 500 * eps())
             gaps = 1 - np.diag(by_hand(name, row, X, other))
             # The difference from 1 loses digits of float64.
-            close(distances / np.sqrt(2 * gaps), 1, 100 * house.eps() + 1e-11)
+            close(distances / np.sqrt(2 * gaps), 1, 100 * eps() + 1e-11)
 
 
 def gaussian_slope(u):
@@ -94,8 +94,8 @@ def test_gradients_in_lengthscales_and_points_are_those_by_hand(name, log_slope,
     squares = by_hand(name, scales, X, Y) ** 2
     rates = 2 * squares[..., None] * log_slope(u) / scales
     of_scales, of_points = jax.jit(jax.grad(total, (0, 1)))(scales, X)
-    close(of_points, rates.sum(axis=1), 1e3 * house.eps())
-    close(of_scales, -(rates * u).sum(axis=(0, 1)), 1e3 * house.eps())
+    close(of_points, rates.sum(axis=1), 1e3 * eps())
+    close(of_scales, -(rates * u).sum(axis=(0, 1)), 1e3 * eps())
 
 
 @double
@@ -136,19 +136,19 @@ def test_maps_scale_their_columns(draw):
     X = house.data().X
     # Powers of 2, so that points are divided without rounding.
     scales = np.array([0.5, 4, 32], X.dtype)
-    options = {"num_frequencies": house.FEATURES}
+    options = {"num_frequencies": FEATURES}
     scaled = draw(house.key(), 2 * Gaussian(scales), 3, **options)
     unit = draw(house.key(), 2 * Gaussian(np.ones_like(scales)), 3, **options)
     for offset in (0, 4096):  # from thousands on phases are mapped by digits
         # On a grid of 1/64 points are the same numbers at the offset.
         points = np.round(X * 64) / 64 + X.dtype.type(offset)
-        close(scaled(points), unit(points / scales), 100 * house.eps())
+        close(scaled(points), unit(points / scales), 100 * eps())
     close(scaled.frequencies, unit.frequencies)
 
 
 def test_maps_refuse_a_stack_that_is_not_mapped():
     stack = kernels.Laplacian(np.ones(20, house.dtype()))
-    phi = features.paired_fourier(house.key(), stack, 3, num_frequencies=house.FEATURES)
+    phi = features.paired_fourier(house.key(), stack, 3, num_frequencies=FEATURES)
     with pytest.raises(ValueError, match=r"array \(3,\) .*vmap over the kernel"):
         phi(house.data().X)
 

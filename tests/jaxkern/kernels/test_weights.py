@@ -4,6 +4,7 @@ import house
 import jax
 import numpy as np
 import pytest
+from house import eps
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 from support.padded import all_padded, check_slopes
@@ -31,7 +32,7 @@ def test_quantiles_of_padded_sets_are_those_of_the_sets_alone(quantile):
     X = house.data(shape=(24, 8, 12)).X
     X[3] = X[5]
     levels = np.linspace(0, 1, 5, dtype=X.dtype)
-    tolerance = 100 * house.eps()
+    tolerance = 100 * eps()
     alone = [quantile(X, float(q)) for q in levels]
     slope = jax.jit(jax.grad(quantile))(X, 0.25)
 
@@ -60,7 +61,7 @@ def test_whole_weights_repeat_rows_and_equal_ones_are_shares():
     assert copies.min() == 0
     repeated = np.repeat(X, copies, axis=0)
     weights = copies.astype(X.dtype)
-    tolerance = 50 * house.eps()
+    tolerance = 50 * eps()
     distances = pdist(np.float64(repeated))
     for q in LEVELS:
         value = exact(X, q, weights)
@@ -83,7 +84,9 @@ def test_the_quantile_moves_with_the_weights_as_its_gradient_says():
         slope = value_and_slope(data.X, q, weights)[1]
         above = value_and_slope(data.X, q, weights + change)[0]
         below = value_and_slope(data.X, q, weights - change)[0]
-        assert float(above - below) == pytest.approx(float(2 * slope @ change), abs=1e-13)
+        assert float(above - below) == pytest.approx(
+            float(2 * slope @ change), abs=1e-13
+        )
 
 
 def test_pairs_are_drawn_as_often_as_they_count():
