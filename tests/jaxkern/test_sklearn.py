@@ -27,10 +27,8 @@ from jaxkern import features, regression
 from jaxkern import sklearn as adapters
 from jaxkern.sklearn._padded import quick  # whose programs are counted
 
-DATA = house.data()
-X = DATA.X
 GROUPS = np.arange(24) % 3
-"""Of the rows of X."""
+"""Of the rows of `house.data()`."""
 TRANSFORMERS = [
     adapters.PairedFourier(4, random_state=0),
     adapters.ShiftedFourier(4, random_state=0),
@@ -80,6 +78,7 @@ def test_every_adapter_is_tried():
 @pytest.mark.parametrize("estimator", TRANSFORMERS, ids=name_of)
 def test_batches_pickles_seeds_and_kinds_of_arrays_give_the_same(estimator):
     # Of NumPy, as after pickling: a number of Python would be compiled once more.
+    X = house.data().X
     estimator = clone(estimator).set_params(lengthscale=X.dtype.type(1.5))
     fitted = clone(estimator).fit(X)
     Z = fitted.transform(X)
@@ -112,6 +111,7 @@ def test_batches_pickles_seeds_and_kinds_of_arrays_give_the_same(estimator):
 @pytest.mark.parametrize("options", [{"gamma": 0.3}, {"lengthscale": 1 / 0.3}], ids=str)
 def test_all_rows_as_landmarks_give_the_gram_matrix_of_scikit_learn(options):
     """More than 1,024 landmarks and 2,048 rows are not filled up."""
+    X = house.data().X
     rows = house.rng().normal(size=(1030, 3)).astype(X.dtype)
     rows[:24] = X
     fitted = adapters.Nystrom(kernel="laplacian", landmarks=rows, **options).fit(rows)
@@ -122,6 +122,7 @@ def test_all_rows_as_landmarks_give_the_gram_matrix_of_scikit_learn(options):
 
 
 def test_the_scale_of_gamma_and_the_median_distance_are_those_of_the_rows():
+    X = house.data().X
     sampler = RBFSampler(gamma="scale", random_state=0).fit(X)
     for rows in (X, scipy.sparse.csr_matrix(X)):
         scaled = adapters.PairedFourier(4, gamma="scale").fit(rows).kernel_.lengthscale
@@ -135,6 +136,7 @@ def test_the_scale_of_gamma_and_the_median_distance_are_those_of_the_rows():
 
 def test_few_programs_serve_searches():
     """Folds of other sizes and other numbers of landmarks are filled up to the same shapes."""
+    X = house.data().X
     counts = []
     for count, size in ((7, 20), (3, 20), (20, 21), (20, 24)):
         fitted = adapters.Nystrom(count, lengthscale=1.0 + size).fit(X[:size])
@@ -160,8 +162,10 @@ def test_few_programs_serve_searches():
 
 def test_filling_up_changes_nothing():
     """Rows in double precision are computed in it, whatever the environment."""
+    data = house.data()
+    X = data.X
     rows = np.float64(X)
-    landmarks = np.float64(DATA.landmarks)
+    landmarks = np.float64(data.landmarks)
     nystrom = adapters.Nystrom(kernel=2.0 * house.KERNEL, landmarks=landmarks).fit(rows)
     assert nystrom.map_.landmarks.shape == landmarks.shape
     Z = nystrom.transform(rows)
@@ -183,6 +187,7 @@ def test_filling_up_changes_nothing():
     ["kmeans_plus_plus", "leverage", pytest.param("pivoted_cholesky", marks=SLOW)],
 )
 def test_landmarks_are_chosen_by_name(choice):
+    X = house.data().X
     fitted = adapters.Nystrom(8, landmarks=choice, random_state=0).fit(X)
     assert set(tuples(fitted.map_.landmarks)) <= set(tuples(X))
     with pytest.raises(ValueError, match=f"landmarks='{choice}' takes one dense X"):
@@ -190,6 +195,7 @@ def test_landmarks_are_chosen_by_name(choice):
 
 
 def test_more_landmarks_than_rows_are_said():
+    X = house.data().X
     message = "n_landmarks is 100, and X has 24 rows: all are landmarks"
     with pytest.warns(UserWarning, match=message):
         assert adapters.Nystrom(100).fit(X).map_.landmarks.shape == (24, 3)
@@ -199,6 +205,7 @@ def test_more_landmarks_than_rows_are_said():
 
 
 def test_kernel_pca_goes_back():
+    X = house.data().X
     fitted = adapters.KernelPCA(24, lengthscale=2.0).fit(X)
     rows = fitted.inverse_transform(fitted.transform(jax.device_put(X)))
     assert isinstance(rows, jax.Array)
@@ -208,9 +215,11 @@ def test_kernel_pca_goes_back():
 
 @pytest.mark.parametrize("estimator", CLUSTERERS, ids=name_of)
 def test_clusters_have_labels_for_new_points(estimator):
-    rows = 0.2 * X + 20 * DATA.labels[:, None].astype(X.dtype)
+    data = house.data()
+    X = data.X
+    rows = 0.2 * X + 20 * data.labels[:, None].astype(X.dtype)
     fitted = clone(estimator).fit(rows)
-    assert rand_score(fitted.labels_, DATA.labels) == 1
+    assert rand_score(fitted.labels_, data.labels) == 1
     restored = pickle.loads(pickle.dumps(fitted))
     close(restored.predict(rows), fitted.labels_)
     with pytest.raises(ValueError, match="X has 2 features, but"):
@@ -231,17 +240,19 @@ def exact_ridge(X, y, points, weights=None):
     "sizes", [{}, {"n_landmarks": 8}, {"n_landmarks": 8, "tol": 0.1}], ids=len
 )
 def test_ridge_regression_is_within_its_bounds_of_scikit_learns(sizes):
+    data = house.data()
+    X = data.X
     estimator = adapters.KernelRidge(0.1, gamma=GAMMA, random_state=0, **sizes)
-    fitted = estimator.fit(X, DATA.values, DATA.weights)
+    fitted = estimator.fit(X, data.values, data.weights)
     fitted = pickle.loads(pickle.dumps(fitted))
-    points = np.concatenate([X, DATA.Y])
-    exact = exact_ridge(X, DATA.values, points, DATA.weights)
+    points = np.concatenate([X, data.Y])
+    exact = exact_ridge(X, data.values, points, data.weights)
     errors = np.abs(fitted.predict(points) - exact)
     bounds = fitted.bound(points)
     assert bounds.dtype == X.dtype
     assert (errors <= bounds).all()
     assert (bounds <= 2 * fitted.distance_bound_).all()
-    at_rows = errors[:24] * np.sqrt(DATA.weights)[:, None]
+    at_rows = errors[:24] * np.sqrt(data.weights)[:, None]
     assert (at_rows <= fitted.training_bound_).all()
     assert (errors.max() < 1e-3) == (len(sizes) == 0)
     assert bounds.max() < 0.2 or len(sizes) < 2
@@ -249,6 +260,7 @@ def test_ridge_regression_is_within_its_bounds_of_scikit_learns(sizes):
 
 def test_ridge_regression_of_many_rows_in_arrays_of_jax():
     """More than the 2,048 rows that are filled up."""
+    X = house.data().X
     rows = house.rng().normal(size=(2100, 2)).astype(X.dtype)
     y = np.sin(rows[:, 0])
     exact = exact_ridge(rows, y, rows)
@@ -264,9 +276,11 @@ def test_ridge_regression_of_many_rows_in_arrays_of_jax():
 
 @pytest.mark.parametrize(("n_landmarks", "count"), [(None, 2), (8, 3)])
 def test_certain_classes_are_those_of_the_exact_classifier(n_landmarks, count):
-    rows = DATA.labels < count
-    labels = DATA.labels[rows]
-    points = (0.5 * X + 4 * np.eye(3, dtype=X.dtype)[DATA.labels])[rows]
+    data = house.data()
+    X = data.X
+    rows = data.labels < count
+    labels = data.labels[rows]
+    points = (0.5 * X + 4 * np.eye(3, dtype=X.dtype)[data.labels])[rows]
     classes = np.array(["one", "three", "two"], dtype=object)[labels]
     estimator = adapters.KernelRidgeClassifier(0.1, gamma=GAMMA, random_state=0)
     estimator.set_params(n_landmarks=n_landmarks).fit(points, classes)
@@ -283,22 +297,27 @@ def test_certain_classes_are_those_of_the_exact_classifier(n_landmarks, count):
 
 
 def test_the_median_distance_of_weighted_rows_is_that_of_copies():
+    data = house.data()
+    X = data.X
     weights = np.arange(24) % 4
-    fitted = adapters.KernelRidge(random_state=0).fit(X, DATA.values, weights)
+    fitted = adapters.KernelRidge(random_state=0).fit(X, data.values, weights)
     median = np.median(pdist(np.float64(np.repeat(X, weights, axis=0))))
     # Distances of rows in single precision.
     close(fitted.kernel_.lengthscale / median, 1, 1e-6)
 
 
 def test_a_tolerance_that_is_not_reached_is_said():
+    data = house.data()
+    X = data.X
     estimator = adapters.KernelRidge(n_landmarks=8, tol=1e-9)
     message = "above tol=1e-09; pass more n_landmarks, or X in float64"
     with pytest.warns(ConvergenceWarning, match=message):
-        estimator.fit(np.float32(X), DATA.values, np.ones(24))
+        estimator.fit(np.float32(X), data.values, np.ones(24))
 
 
 @pytest.mark.parametrize("name", adapters.__all__)
 def test_a_bad_value_of_any_parameter_is_an_error_with_its_name(name):
+    X = house.data().X
     estimator = getattr(adapters, name)
     for parameter, default in estimator().get_params().items():
         bad = [-1, "other", np.nan]

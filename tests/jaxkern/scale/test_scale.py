@@ -165,7 +165,7 @@ def test_streams_are_exact_where_the_sketch_has_room():
     assert X.starts[:4] == [0, 5, 10, 15]  # five streams share 24 rows evenly
     fit = pca.finalize(state, num_components=DIM)
     # Of the scatter of a stream, from features before they are centred.
-    rounding = 2 * eps() * N * squared(EXACT)
+    rounding = 2 * np.finfo(np.float32).eps * N * squared(EXACT)
     scatter = N * np.cov(EXACT.T, bias=True)
     close(fit.eigenvalues, np.linalg.eigvalsh(scatter)[:0:-1], rounding)
     close(fit.mean, EXACT.mean(axis=0), CLOSE)
