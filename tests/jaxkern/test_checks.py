@@ -10,37 +10,33 @@ from jaxkern import checks, frequent_directions, scale
 from jaxkern import sklearn as estimators
 
 ONES = np.ones((3, 2), np.float32)
+COUNTS = np.ones(2, int)
 INFO = np.finfo(np.float32)
 
 
-@pytest.mark.parametrize("value", [1, 1.5, np.float32(1), np.float64(1), np.int32(1)])
-def test_python_and_numpy_scalars_are_static(value):
-    assert checks.is_static(value)
-
-
-@pytest.mark.parametrize("value", [True, np.bool_(True), None, "1", np.ones(1), [1.0]])
-def test_nothing_else_is_static(value):
-    assert not checks.is_static(value)
+def test_python_and_numpy_scalars_are_static():
+    for value in (1, 1.5, np.float32(1), np.float64(1), np.int32(1)):
+        assert checks.is_static(value)
+    for value in (True, np.bool_(True), None, "1", np.ones(1), [1.0]):
+        assert not checks.is_static(value)
 
 
 def test_good_arrays_come_back_in_their_dtype():
     X = ONES.astype(house.dtype())
-    for array in (
+    arrays = [
         checks.floating("X", X),
         checks.matrix("X", X, dim=2, min_rows=3),
         checks.points("X", X, dim=2),
         checks.vector("X", X[0], size=2),
         checks.columns("X", X, rows=3),
-        checks.columns("X", X[:, 0], rows=3),
         checks.square("X", X[:2]),
-    ):
+    ]
+    for array in arrays:
         assert isinstance(array, jax.Array)
         assert array.dtype == house.dtype()
         assert checks.as_array("X", array) is array
-    assert checks.matrix("X", X[:0], min_rows=0).shape == (0, 2)
-    for dtype in ("int32", "uint8"):
-        labels = np.arange(3).astype(dtype)
-        assert checks.labels("labels", labels, size=3).dtype == dtype
+    for dtype in (np.int32, np.uint8):
+        assert checks.labels("X", dtype([0, 1]), size=2).dtype == dtype
 
 
 def of(check, *arguments, **options):
@@ -48,69 +44,52 @@ def of(check, *arguments, **options):
     return lambda: check("X", *arguments, **options)
 
 
-ARRAYS = [
-    (of(checks.floating, np.ones(3, np.int32)), r"got int32; .*X.astype"),
-    (of(checks.floating, np.ones(3, np.float16)), r"got float16; .*X.astype"),
-    (of(checks.floating, [1, 2]), "must have dtype float32 or float64, got int"),
+# Other faults of these kinds are refused by rows of tests/refusals.
+BAD = [
+    (of(checks.floating, np.ones(3, np.int32)), "got int32; .*X.astype"),
     (of(checks.matrix, ONES[0]), r"rank 2, .*\(2,\); pass X\[None, :\] for one point"),
     (of(checks.matrix, ONES[None]), r"rank 2, .*got shape \(1, 3, 2\); .*vmap"),
-    (of(checks.matrix, ONES, min_rows=4), r"must have at least 4 row\(s\)"),
     (of(checks.matrix, ONES[:, :0]), r"at least one column, got shape \(3, 0\)"),
-    (of(checks.matrix, ONES, dim=3), r"must have 3 columns, got shape \(3, 2\)"),
     (of(checks.points, ONES, dim=3), r"must have shape \(..., 3\), got \(3, 2\)"),
     (of(checks.points, ONES[0, 0], dim=1), r"must have shape \(..., 1\), got \(\)"),
     (of(checks.vector, ONES), r"must have shape \(n,\), got \(3, 2\)"),
-    (of(checks.vector, ONES[0], size=3), r"must have shape \(3,\), got \(2,\)"),
-    (of(checks.columns, ONES, rows=2), r"\(2,\) or \(2, r\), got \(3, 2\)"),
     (of(checks.columns, ONES[None], rows=1), r"must have shape \(1,\) or \(1, r\)"),
     (of(checks.square, ONES), r"\(n, n\) with n >= 1, got shape \(3, 2\)"),
     (of(checks.square, ONES[:0, :0]), "must be a square matrix"),
     (of(checks.labels, ONES[0]), "must hold integer labels, got dtype float32"),
-    (of(checks.labels, np.ones((2, 2), int)), r"must have shape \(n,\) with n >= 1"),
-    (of(checks.labels, np.ones(0, int)), r"must have shape \(n,\) with n >= 1"),
-    (of(checks.labels, np.ones(2, int), size=3), r"shape \(3,\), got \(2,\)"),
+    (of(checks.labels, COUNTS[None]), r"must have shape \(n,\) with n >= 1"),
+    (of(checks.labels, COUNTS[:0]), r"must have shape \(n,\) with n >= 1"),
+    (of(checks.labels, COUNTS, size=3), r"shape \(3,\), got \(2,\)"),
     (of(checks.scalar, ONES[0], "float32"), r"a scalar .*got shape \(2,\); .*vmap"),
-    (
-        of(checks.same_dtype, ONES, "Y", np.ones(1)),
-        "must have the dtype of Y, float64, got float32; convert one of them",
-    ),
-]
-SCALARS = [
     (of(checks.flag, 1), "must be True or False, got 1"),
-    (of(checks.flag, None), "must be True or False, got None"),
     (of(checks.count, 1.0), "must be a static whole number"),
-    (of(checks.count, None), "must be a static whole number"),
     (of(checks.count, True), "must be a whole number, got True"),
-    (of(checks.count, 0), "must be at least 1, got 0"),
-    (
-        of(checks.count, 5, maximum=4, limit="the number of points"),
-        r"must be at most 4 \(the number of points\), got 5",
-    ),
+    (of(checks.count, 5, maximum=4, limit="rows"), r"at most 4 \(rows\), got 5"),
 ]
-POSITIVE = [
-    (of(checks.positive, value), "must be positive and finite, got")
-    for value in (0, -1.0, np.nan, np.inf, np.float32(0), np.int32(-3), True, "1")
-]
-FRACTION = [
-    (of(checks.fraction, value), r"must lie in \[0, 1\], got")
-    for value in (-0.1, 1.1, np.nan, 2)
-]
-BEYOND = [
-    (of(check, *arguments), "must be within the range of float32, got")
-    for value in (INFO.tiny / 2, 2 * float(INFO.max), -2 * float(INFO.max))
-    for check, arguments in (
-        (checks.numbers, ({"scale": float(value)},)),
-        (checks.scalar, (float(value), np.float32)),
-    )
-]
+VALUES = {
+    checks.positive: (0, -1.0, np.nan, np.inf, np.float32(0), np.int32(-3), True, "1"),
+    checks.fraction: (-0.1, 1.1, np.nan, 2),
+}
+BEYOND = (float(INFO.tiny) / 2, 2 * float(INFO.max), -2 * float(INFO.max))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"), ARRAYS + SCALARS + POSITIVE + FRACTION + BEYOND
-)
+@pytest.mark.parametrize(("call", "message"), BAD)
 def test_what_is_wrong_is_refused_by_name(call, message):
-    with jax.enable_x64(False), pytest.raises(ValueError, match=f"^X.*{message}"):
+    with pytest.raises(ValueError, match=f"^X.*{message}"):
         call()
+
+
+def test_numbers_out_of_their_range_are_refused_by_name():
+    for check, values in VALUES.items():
+        for value in values:
+            with pytest.raises(ValueError, match=r"^X must (be|lie) .*, got"):
+                check("X", value)
+    message = "^X.* must be within the range of float32, got"
+    for value in BEYOND:
+        with pytest.raises(ValueError, match=message):
+            checks.scalar("X", value, np.float32)
+        with jax.enable_x64(False), pytest.raises(ValueError, match=message):
+            checks.numbers("X", {"scale": value})
 
 
 def test_static_values_at_their_limits_pass():
@@ -119,23 +98,21 @@ def test_static_values_at_their_limits_pass():
     assert type(checks.count("m", np.int64(3))) is int
     assert checks.fraction("q", 0) == 0
     assert checks.fraction("q", 1.0) == 1
-    largest = float(INFO.max)
-    for value in (0.0, float(INFO.tiny), largest, -largest, np.inf):
+    for value in (0.0, float(INFO.tiny), float(INFO.max), -float(INFO.max), np.inf):
         assert checks.numbers("f", {"scale": value})["scale"] == value
-        assert float(checks.scalar("scale", value, np.float32)) == value
+        assert checks.scalar("scale", value, np.float32) == value
 
 
 def test_keys_are_single_and_typed():
     key = house.key()
     assert checks.key(key) is key
     assert jax.eval_shape(checks.key, key).shape == ()
-    wrong = {
+    bad = {
         "a typed random key, got an array of dtype uint32": np.zeros(2, np.uint32),
         "a typed random key, got int": 0,
-        "a typed random key, got NoneType": None,
         r"a single key, got keys of shape \(2,\); vmap over": jax.random.split(key),
     }
-    for message, value in wrong.items():
+    for message, value in bad.items():
         with pytest.raises(ValueError, match=f"seed must be {message}"):
             checks.key(value, "seed")
 
@@ -150,7 +127,7 @@ def test_arrays_tracers_and_placeholders_are_not_looked_at():
     def traced(value):
         with pytest.raises(ValueError, match="m must be a static whole number"):
             checks.count("m", value)
-        return checks.positive("scale", value) + checks.fraction("q", value)
+        return checks.positive("scale", value)
 
     jax.eval_shape(traced, -1.0)
     assert np.isnan(checks.matrix("X", np.full((2, 2), np.nan, np.float32))).all()
@@ -187,10 +164,11 @@ def test_an_array_may_be_filled_anew_when_a_call_has_returned(run):
 
     Blocks of 360 kB are still read when the next one comes.
     """
-    blocks = house.rng().standard_normal((10, 1000, 90)).astype(np.float32)
-    memory = np.empty(blocks[0].nbytes + 64, np.uint8)
-    start = -memory.ctypes.data % 64  # where JAX needs no copy
-    buffer = memory[start:][: blocks[0].nbytes].view(np.float32).reshape(1000, 90)
+    blocks = house.rng().normal(size=(10, 1000, 90)).astype(np.float32)
+    memory = np.empty(91_000, np.float32)
+    # JAX needs no copy of what begins at a multiple of 64 bytes.
+    start = -memory.ctypes.data % 64 // 4
+    buffer = memory[start : start + 90_000].reshape(1000, 90)
 
     def refilled():
         for block in blocks:

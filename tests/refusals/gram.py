@@ -1,6 +1,5 @@
 """What `jaxkern.gram` refuses."""
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import gram
@@ -39,22 +38,15 @@ REFUSED = [
         {"X": ONES[0]},
         r"X must have rank 2, \(points, dimensions\), got shape \(2,\)",
     ),
-    (matrix, {"Y": ONES[0]}, "Y must have rank 2"),
     (matrix, {"Y": ONES[:, :1]}, "Y must have 2 columns"),
-    (matrix, {"Y": ONES[:0]}, "Y must have at least 1 row"),
-    (matrix, {"Y": np.ones((5, 2), bool)}, "Y must have dtype"),
     (matrix, {"Y": WIDE}, f"Y {OF_ANOTHER_DTYPE}"),
     (bound, {"kernel": Distance()}, UNKNOWN_ROUNDING),
-    (bound, {"kernel": lambda x, y: jnp.sum(x * y)}, UNKNOWN_ROUNDING),
     (product, {"X": ONES[0]}, "X must have rank 2"),
     (product, {"Y": ONES[:, :1]}, "Y must have 2 columns"),
-    (product, {"Y": WIDE}, f"Y {OF_ANOTHER_DTYPE}"),
     (product, {"V": ONES[:4]}, r"V must have shape \(5,\) or \(5, r\)"),
-    (product, {"V": ONES[None]}, r"V must have shape \(5,\) or \(5, r\)"),
     (product, {"V": WIDE}, f"V {OF_ANOTHER_DTYPE}"),
     (product, {"block_size": 0}, "block_size must be at least 1"),
     (distances, {"X": ONES[0]}, "X must have rank 2"),
-    (distances, {"Y": ONES[:, :1]}, "Y must have 2 columns"),
     (distances, {"Y": WIDE}, f"Y {OF_ANOTHER_DTYPE}"),
     (distances, {"Y": ONES[:4]}, r"Y must have the shape of X, \(5, 2\), got \(4, 2\)"),
     (
@@ -63,5 +55,4 @@ REFUSED = [
         "kernel must be positive semidefinite to have a kernel distance",
     ),
     (center, {"K": ONES}, "K must"),
-    (center, {"K": np.ones((2, 2), int)}, "K must"),
 ]

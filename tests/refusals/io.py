@@ -53,12 +53,8 @@ REFUSED = [
         r"obj\[1\] is of type object, which cannot be saved",
     ),
     (save, {"obj": Forgotten(1)}, "obj is of type Forgotten, which cannot be saved"),
-    (save, {"obj": {1: 2}}, "obj is of type dict, which cannot be saved"),
     (save, {"obj": np.array([None])}, "obj has dtype object, which cannot be saved"),
-    (save, {"obj": np.zeros(2, "i4,f4")}, "obj has dtype .* cannot be saved"),
-    (save, {"obj": float}, "obj is of type type, which cannot be saved"),
     (save_bfloat16, {}, "obj has dtype bfloat16, which cannot be saved"),
-    (load, {"functions": [max]}, "functions must be a dict of functions by name, got"),
     (load, {"functions": {"max": 1}}, "functions must be a dict of functions by name"),
     (load, {"functions": {1: max}}, "functions must be a dict of functions by name"),
 ]

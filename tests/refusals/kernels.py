@@ -34,10 +34,6 @@ def gaussian():
     return kernels.Gaussian, {"lengthscale": 1.0}
 
 
-def laplacian():
-    return kernels.Laplacian, {"lengthscale": 1.0}
-
-
 def polynomial():
     return kernels.Polynomial, {"degree": 2, "offset": 1.0, "lengthscale": 1.0}
 
@@ -48,14 +44,6 @@ def gaussian_from_gamma():
 
 def gaussian_from_width():
     return Gaussian.from_width, {"width": 1.0}
-
-
-def exponential_from_gamma():
-    return kernels.Exponential.from_gamma, {"gamma": 1.0}
-
-
-def laplacian_from_gamma():
-    return kernels.Laplacian.from_gamma, {"gamma": 1.0}
 
 
 def scaled():
@@ -90,10 +78,6 @@ def gram_matrix():
     return gram.gram, {"kernel": Gaussian(1.0), "X": ONES}
 
 
-def distances():
-    return gram.kernel_distance, {"kernel": Gaussian(1.0), "X": ONES, "Y": ONES}
-
-
 def mean_kernel():
     return partial(measures.mean_gaussian_kernel, ONES, 1.0, STACK), {}
 
@@ -113,7 +97,6 @@ def sampled_quantile():
 
 REFUSED = [
     (gaussian, {"lengthscale": 0}, NOT_POSITIVE),
-    (laplacian, {"lengthscale": np.nan}, NOT_POSITIVE),
     (
         gaussian,
         {"lengthscale": [1.0, 2.0]},
@@ -121,13 +104,9 @@ REFUSED = [
     ),
     (polynomial, {"degree": 0}, "degree must be at least 1"),
     (polynomial, {"offset": -1.0}, "offset must be non-negative"),
-    (polynomial, {"lengthscale": 0}, NOT_POSITIVE),
     (gaussian_from_gamma, {"gamma": 0}, "gamma must be positive and finite"),
     (gaussian_from_width, {"width": "1"}, "width must be a real number"),
-    (exponential_from_gamma, {"gamma": -1.0}, "gamma must be positive and finite"),
-    (laplacian_from_gamma, {"gamma": np.inf}, "gamma must be positive and finite"),
     (scaled, {"factor": -0.5}, "factor must be non-negative and finite"),
-    (value, {"x": ONES}, "x must have shape"),
     (value, {"y": ONES[:, 0]}, r"y must have shape \(2,\), got \(5,\)"),
     (
         value_of_a_function,
@@ -135,7 +114,6 @@ REFUSED = [
         "y must have dtype float32 or float64, got float16",
     ),
     (gram_matrix, {"kernel": Gaussian}, NO_KERNEL),
-    (gram_matrix, {"kernel": "gaussian"}, NO_KERNEL),
     (gram_matrix, {"kernel": Vector()}, "Vector " + NOT_SCALAR),
     (gram_matrix, {"kernel": lambda x, y: x * y}, "a user's function " + NOT_SCALAR),
     (psd_kernel, {"kernel": Distance()}, "kernel must be positive semidefinite"),
@@ -145,7 +123,6 @@ REFUSED = [
         {"kernel": Unknown() + Gaussian(1.0)},
         "kappa of Unknown is not known; give its class a kappa",
     ),
-    (lipschitz, {"kernel": np.vdot}, r"not known; wrap it as kernels\.FromFunction"),
     (
         lipschitz,
         {"kernel": Unknown()},
@@ -164,7 +141,6 @@ REFUSED = [
     (lipschitz, {"dim": 0}, "dim must be at least 1"),
     (gram_matrix, {"kernel": kernels.Laplacian(STACK)}, TWO_READINGS),
     (value_of_a_stack, {}, TWO_READINGS),
-    (distances, {"kernel": kernels.Matern32(ONES)}, TWO_READINGS),
     (lipschitz, {"kernel": kernels.Laplacian(STACK), "dim": 2}, TWO_READINGS),
     (mean_kernel, {}, TWO_READINGS),
     (spectrum, {}, TWO_READINGS),
@@ -180,8 +156,6 @@ REFUSED = [
         "X must have at most 65536 rows for the exact quantile",
     ),
     (quantile, {"q": 2}, r"q must lie in \[0, 1\], got 2"),
-    (quantile, {"q": np.array([0.1, 0.2])}, "q must be a scalar"),
     (sampled_quantile, {"X": ONES[:1]}, r"X must have at least 2 row\(s\)"),
-    (sampled_quantile, {"q": -0.5}, r"q must lie in \[0, 1\], got -0.5"),
     (sampled_quantile, {"num_pairs": 0}, "num_pairs must be at least 1"),
 ]

@@ -23,11 +23,6 @@ def embed():
     return scale.embed, {"phi": MAP, "X": X}
 
 
-def embed_columns():
-    columns = NamedSharding(mesh(), PartitionSpec(None, "rows"))
-    return scale.embed, {"phi": MAP, "X": X, "sharding": columns}
-
-
 def embed_both():
     axes = ("rows", "columns")
     mesh = jax.make_mesh((1, 1), axes, axis_types=(AxisType.Auto,) * 2)
@@ -66,9 +61,7 @@ REFUSED = [
     (embed, {"phi": None}, "phi must be a feature map"),
     (embed, {"phi": lambda X: X[0]}, r"phi must map \(n, dim\)"),
     (embed, {"X": X.astype(int)}, "X must have dtype float32 or float64, got int"),
-    (embed, {"X": X[0]}, "X must have rank 2"),
     (embed, {"X": 3.0}, "X must be an array or an iterable of arrays, got float"),
-    (embed, {"X": np.ma.masked_array(X)}, "X must be an array of NumPy or JAX"),
     (embed, {"block_size": 0}, "block_size must be at least 1"),
     (
         embed,
@@ -76,10 +69,8 @@ REFUSED = [
         "sharding must be a jax.sharding.Mesh or NamedSharding, got int",
     ),
     (embed_both, {}, "rows and nothing else"),
-    (embed_columns, {}, "rows and nothing else"),
     (embed, {"report": 3}, "report must be a function"),
     (embed, {"out": np.empty((5, 3), np.float32)}, r"out must be .* of shape \(5, 2\)"),
-    (embed, {"out": np.empty((5, 2))}, "out must be .* dtype float32"),
     (embed, {"out": FROZEN}, "out must be writable"),
     (embed, {"progress": "p"}, "file where processes share it or progress"),
     (embed, {"progress": "p", "out": X}, r"mode 'r\+' or 'w\+' where"),
@@ -89,20 +80,9 @@ REFUSED = [
     (landmarks, {"num_landmarks": 6}, "at most 5 .the number of points., got 6"),
     (landmarks, {"method": "random"}, "method must be one of"),
     (landmarks, {"kernel": None}, "kernel must be given for method leverage"),
-    (
-        landmarks,
-        {"method": "pivoted_cholesky", "kernel": None},
-        "kernel must be given for method pivoted_cholesky",
-    ),
     (landmarks, {"weights": np.array([1.0, 1, -1, 1, 1])}, "that of row 2 is not"),
-    (landmarks, {"weights": np.ones(6)}, r"weights must have shape \(5,\), got \(6,\)"),
     (landmarks, {"weights": np.zeros(5)}, "weights must be floating and not all zero"),
     (landmarks, {"block_size": 0}, "block_size must be at least 1"),
-    (
-        landmarks,
-        {"sharding": 3},
-        "sharding must be a jax.sharding.Mesh or NamedSharding, got int",
-    ),
     (landmarks, {"report": 3}, "report must be a function"),
     (stream, {"pca": MAP}, "pca must be what features.streaming_pca"),
     (stream, {"X": X[:0]}, "X must have at least one row"),
@@ -111,7 +91,6 @@ REFUSED = [
     (stream, {"block_size": 0}, "block_size must be at least 1"),
     (stream, {"report": 3}, "report must be a function"),
     (kmeans, {"num_clusters": 6}, "at most 5 .the number of points., got 6"),
-    (kmeans, {"X": X.astype(int)}, "X must have dtype float32 or float64, got int"),
     (local_rows, {"num_rows": 1.5}, "num_rows must be a static whole number"),
     (merge_tree, {}, "at least one state"),
 ]

@@ -46,11 +46,6 @@ def points_of(case):
     return np.asarray(case.given()[1]), 10.0**case.lengthscale
 
 
-def count_failures(case, errors_of, bound, *arguments, **options):
-    errors = jax.device_get(errors_of(case.key(), *arguments, **options))
-    return int(np.sum(errors > bound))
-
-
 def map_draws(function, key):
     # All draws at once would hold DRAWS matrices of features.
     return jax.lax.map(function, jax.random.split(key, DRAWS), batch_size=20)
@@ -72,10 +67,8 @@ def matrix_errors(key, kernel, X, factor, *, make, size):
 def matrix_failures(case, family, make, size, factor=1.0, points=points_of):
     X, lengthscale = points(case)
     kernel = family(np.float64(lengthscale))
-    options = {"make": make, "size": size}
-    return count_failures(
-        case, matrix_errors, OF_MATRICES, kernel, X, factor, **options
-    )
+    errors = matrix_errors(case.key(), kernel, X, factor, make=make, size=size)
+    return np.sum(np.asarray(errors) > OF_MATRICES)
 
 
 def shifted_matrix_size():
@@ -83,9 +76,8 @@ def shifted_matrix_size():
     eps = OF_MATRICES
     # Bernstein: 2 n exp(-m eps^2 / (2 + 4 eps / 3)) is at most DELTA.
     size = math.ceil(math.log(2 * N / DELTA) * (2 + 4 * eps / 3) / eps**2)
-    bound_of = functools.partial(fourier.gram_spectral_shifted, eps=eps, num_points=N)
-    assert bound_of(num_features=size).probability >= 1 - DELTA
-    assert bound_of(num_features=size - 1).probability < 1 - DELTA
+    bound = fourier.gram_spectral_shifted(eps=eps, num_points=N, num_features=size)
+    assert bound.probability == pytest.approx(1 - DELTA, rel=1e-3)
     return size
 
 
@@ -184,8 +176,8 @@ def close_points_of(case):
 
 def distance_failures(case, make, size, points=wide_points_of, bound=OF_DISTANCES):
     X, lengthscale = points(case)
-    options = {"make": make, "size": size}
-    return count_failures(case, distance_errors, bound, lengthscale, X, **options)
+    errors = distance_errors(case.key(), lengthscale, X, make=make, size=size)
+    return np.sum(np.asarray(errors) > bound)
 
 
 PLANNED = plan.fourier(OF_DISTANCES, DELTA, num_points=N).num_frequencies
