@@ -27,32 +27,33 @@ def results_of(claims, **options):
 
 
 @pytest.mark.parametrize(
-    ("name", "count"),
+    "name",
     [
-        ("kpotufe2020:lemB.2", None),
-        ("kpotufe2020:thmC.2", None),
-        ("kpotufe2020:thm1", 1),  # a program of each setting takes a second
-        ("ghashami2016:thm3.1", None),
-        ("amini2021:eq10", None),
-        ("amini2021:lem6", None),
-        ("chen2016:cor5.1", None),
+        "kpotufe2020:lemB.2",
+        "kpotufe2020:thmC.2",
+        "kpotufe2020:thm1",
+        "ghashami2016:thm3.1",
+        "amini2021:eq10",
+        "amini2021:lem6",
+        "chen2016:cor5.1",
     ],
 )
-def test_verdicts_of_claims_that_are_drawn_are_as_expected(claims, name, count):
-    """Bounds, calibrated constants and laws, each at its first settings."""
-
-    def at_first(part):
-        return part and dataclasses.replace(part, settings=part.settings[:count])
-
+def test_verdicts_of_claims_that_are_drawn_are_as_expected(claims, name):
+    """Bounds, calibrated constants and laws. Of theorem 1 a program of each setting takes a second."""
     claim = claims[name]
-    printed = at_first(claim.printed)
-    corrected = at_first(claim.corrected)
-    controls = tuple(map(at_first, claim.controls))
-    claim = dataclasses.replace(
-        claim, printed=printed, corrected=corrected, controls=controls
-    )
+    if name == "kpotufe2020:thm1":
+        claim = at_first_settings(claim)
     (result,) = results_of([claim], seed=11)
     assert result.as_expected, (result.notes, [v.because for _, _, v in result.forms])
+
+
+def at_first_settings(claim):
+    def first(part):
+        return part and dataclasses.replace(part, settings=part.settings[:1])
+
+    controls = tuple(map(first, claim.controls))
+    forms = {"printed": first(claim.printed), "corrected": first(claim.corrected)}
+    return dataclasses.replace(claim, **forms, controls=controls)
 
 
 def at_one_setting(claim, number=0):

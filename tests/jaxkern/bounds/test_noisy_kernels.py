@@ -50,6 +50,7 @@ SHAPES = {
     "general": (8, 2),
 }
 """Points and dimensions. A simplex has a dimension a point at least, and a covariance matrix a point is expensive."""
+ISOTROPIC = {"isotropic": measures.IsotropicNoise, "radial": measures.RadialNoise}
 GAUSSIAN = problems.GaussianLaw()
 
 pytestmark = pytest.mark.float64  # deviations go down to 1e-4 of the entries
@@ -110,17 +111,15 @@ def noise_of(drawn, kind, rows, dim):
     """Return a noise model in which the largest |Sigma_i| is (10^level lengthscale)^2."""
     largest = drawn["level"] + drawn["lengthscale"]
     levels = 10 ** (largest - drawn["uneven"] * np.linspace(0, 1, rows))
+    if kind in ISOTROPIC:
+        return ISOTROPIC[kind](levels * math.sqrt(dim))
     axes = 10 ** (-drawn["anisotropy"] * np.linspace(0, 1, dim))
-    if kind == "isotropic":
-        return measures.IsotropicNoise(levels * math.sqrt(dim))
-    if kind == "radial":
-        return measures.RadialNoise(levels * math.sqrt(dim))
+    scales = np.outer(levels, axes)
     if kind == "diagonal":
-        return measures.DiagonalNoise(np.outer(levels, axes) ** 2)
+        return measures.DiagonalNoise(scales**2)
     rng = np.random.default_rng(drawn["seed"])
-    turned = np.linalg.qr(rng.normal(size=(rows, dim, dim)))[0] * axes
-    covariances = turned @ turned.transpose(0, 2, 1)
-    return measures.GeneralNoise(levels[:, None, None] ** 2 * covariances)
+    turned = np.linalg.qr(rng.normal(size=(rows, dim, dim)))[0] * scales[:, None]
+    return measures.GeneralNoise(turned @ turned.transpose(0, 2, 1))
 
 
 def model(drawn, kind):

@@ -5,6 +5,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial import distance
 
 from jaxkern.bounds import concentration
 from proofs_check.papers.amini2021 import (
@@ -78,13 +79,11 @@ def test_the_spheres_have_the_moments_that_quadrature_over_the_angle_gives():
 
 def test_all_seeds_of_a_few_points_are_tried():
     X = np.random.default_rng(4).standard_normal((6, 2))
-    square = np.sum((X[:, None] - X) ** 2, axis=2)
+    square = distance.cdist(X, X, "sqeuclidean")
+    pairs = np.minimum(square[:, None], square).sum(axis=2)
+    seeds = square / square.sum(axis=1, keepdims=True) / 6
     chances, costs = section3_1.seeded_costs(X, 2)
-    mean = 0.0
-    for i, j in np.ndindex(6, 6):
-        chance = square[i, j] / square[i].sum() / 6
-        mean += chance * np.minimum(square[i], square[j]).sum()
     assert chances.sum() == pytest.approx(1)
-    assert chances @ costs == pytest.approx(mean)
+    assert chances @ costs == pytest.approx(np.sum(seeds * pairs))
     _, of_three = section3_1.seeded_costs(X, 3)
     assert np.min(of_three) >= section3_1.least_cost(X, 3)
