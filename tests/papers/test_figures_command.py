@@ -171,20 +171,19 @@ def test_bad_usage_is_one_line_and_status_two(
 
 
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    ("X", "y", "message"),
     [
-        ({"X": np.eye(3)}, "holds no array named y"),
-        ({"X": np.eye(3), "y": np.arange(2)}, "y must be 3 integers"),
-        ({"X": np.eye(3), "y": np.ones(3)}, "y must be 3 integers"),
-        ({"X": np.eye(3), "y": np.array([None] * 3)}, "no plain array of numbers as y"),
-        ({"X": np.full((3, 2), np.nan), "y": np.arange(3)}, "NaN or infinite"),
-        ({"X": np.zeros(3), "y": np.arange(3)}, "not (rows, columns)"),
+        (np.eye(3), np.arange(2), "y must be 3 integers"),
+        (np.eye(3), np.ones(3), "y must be 3 integers"),
+        (np.eye(3), np.array([None] * 3), "no plain array of numbers as y"),
+        (np.full((3, 2), np.nan), np.arange(3), "NaN or infinite"),
+        (np.zeros(3), np.arange(3), "not (rows, columns)"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(
-    arrays, message, tmp_path, capsys, own_precision
+    X, y, message, tmp_path, capsys, own_precision
 ):
-    np.savez(tmp_path / "banknote.npz", **arrays)
+    np.savez(tmp_path / "banknote.npz", X=X, y=y)
     assert figures.main(["kpotufe2020", "table2", "--data-dir", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1

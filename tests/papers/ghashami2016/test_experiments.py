@@ -82,9 +82,12 @@ def test_data_is_split_and_scaled(tmp_path, rng):
     both = np.concatenate([test, train])
     np.testing.assert_allclose(both.mean(0), 0, atol=1e-9)
     np.testing.assert_allclose(both.std(0), 1, rtol=1e-9)
+
+
+def test_noisy_data_has_the_energy_of_its_model(tmp_path):
+    """|SDU|^2 has the mean sum (1 - (i - 1) / d)^2 = 47.6, and the noise d / 100; 6 standard errors of 1,010 rows."""
     train, test = read(SOURCES["figure1"], tmp_path, num_points=10, seed=0)
     assert train.shape == (10, 1000) and test.shape == (1000, 1000)
-    # |SDU|^2 has the mean sum (1 - (i - 1) / d)^2 = 47.6, and the noise d / 100; 6 standard errors of 1,010 rows.
     squares = (np.concatenate([train, test]) ** 2).sum(1)
-    exact = sum((1 - i / 1000) ** 2 for i in range(50)) + 10
+    exact = np.sum((1 - np.arange(50) / 1000) ** 2) + 10
     assert abs(squares.mean() - exact) <= 6 * squares.std() / 1010**0.5
