@@ -345,7 +345,7 @@ class TwoIntervals(problems.Law):
         signs, places = jax.random.split(key)
         shape = (num_points, dim)
         W = self.half * jax.random.uniform(places, shape, dtype, -1, 1)
-        center = math.sqrt(1 - self.half**2 / 3)
+        center = jnp.sqrt(1 - self.half**2 / 3)
         return W + center * jax.random.rademacher(signs, shape, dtype)
 
 
