@@ -68,23 +68,37 @@ def test_a_figure_is_printed_written_and_drawn(figure, tmp_path, capsys, monkeyp
     assert "a line" in picture and "dc:date" not in picture
 
 
-def test_files_that_exist_or_are_read_stay(figure, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for name in ("iot.npz", "old.json", "old.svg"):
-        Path(name).write_text(name)
-    for option, path, message in (
+@pytest.mark.parametrize(
+    ("option", "path", "message"),
+    [
         ("--output", "old.json", "exists; choose a new file, or pass --overwrite"),
         ("--picture", "old.svg", "exists"),
         ("--picture", "new", "has no ending that names its format"),
         ("--output", "absent/new.json", "there is no folder absent"),
-    ):
-        assert run(option, path) == 2
-        assert f"{option} {path}" in (error := capsys.readouterr().err)
-        assert message in error and error.count("\n") == 1
+    ],
+)
+def test_files_that_exist_stay(
+    figure, tmp_path, monkeypatch, capsys, option, path, message
+):
+    monkeypatch.chdir(tmp_path)
+    names = ("iot.npz", "old.json", "old.svg")
+    for name in names:
+        Path(name).write_text(name)
+    assert run(option, path) == 2
+    error = capsys.readouterr().err
+    assert f"{option} {path}" in error and message in error and error.count("\n") == 1
+    assert [Path(name).read_text() for name in names] == [*names]
+
+
+def test_files_that_are_read_stay_and_others_can_be_overwritten(
+    figure, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("iot.npz", "old.json"):
+        Path(name).write_text(name)
     assert run("--data-dir", ".", "--output", "iot.npz", "--overwrite") == 2
     assert "--output iot.npz is read by this command" in capsys.readouterr().err
-    for name in ("iot.npz", "old.json", "old.svg"):
-        assert Path(name).read_text() == name
+    assert Path("iot.npz").read_text() == "iot.npz"
     assert run("--output", "old.json", "--overwrite") == 0
     assert json.loads(Path("old.json").read_text())["line"] == [1.0, 0]
 
@@ -157,20 +171,19 @@ def test_bad_usage_is_one_line_and_status_two(
 
 
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    ("X", "y", "message"),
     [
-        ({"X": np.eye(3)}, "holds no array named y"),
-        ({"X": np.eye(3), "y": np.arange(2)}, "y must be 3 integers"),
-        ({"X": np.eye(3), "y": np.ones(3)}, "y must be 3 integers"),
-        ({"X": np.eye(3), "y": np.array([None] * 3)}, "no plain array of numbers as y"),
-        ({"X": np.full((3, 2), np.nan), "y": np.arange(3)}, "NaN or infinite"),
-        ({"X": np.zeros(3), "y": np.arange(3)}, "not (rows, columns)"),
+        (np.eye(3), np.arange(2), "y must be 3 integers"),
+        (np.eye(3), np.ones(3), "y must be 3 integers"),
+        (np.eye(3), np.array([None] * 3), "no plain array of numbers as y"),
+        (np.full((3, 2), np.nan), np.arange(3), "NaN or infinite"),
+        (np.zeros(3), np.arange(3), "not (rows, columns)"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(
-    arrays, message, tmp_path, capsys, own_precision
+    X, y, message, tmp_path, capsys, own_precision
 ):
-    np.savez(tmp_path / "banknote.npz", **arrays)
+    np.savez(tmp_path / "banknote.npz", X=X, y=y)
     assert figures.main(["kpotufe2020", "table2", "--data-dir", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1

@@ -22,18 +22,16 @@ def test_controls_differ_from_the_form_that_holds_and_have_its_settings():
         other,
         wrong("a sign", "wrong factor", lambda n: -n, settings=[]),
         printed=partial(residual, power=0),
-        corrected=partial(residual, power=1),
+        corrected=residual,
         printed_settings=THERE,
     )
     square, same, sign = check.controls
-    assert check.printed.settings == THERE and check.printed.statement.residual(4) == 1
-    assert check.corrected.settings == HERE
-    assert check.corrected.statement.residual(4) == 4
-    assert (square.name, square.kind) == ("a square", "wrong power")
-    assert square.settings == HERE and square.statement.tolerance == 7.0
-    assert square.statement.residual(4) == 16
     assert same is other
-    assert sign.settings == () and sign.statement.residual(4) == -4
+    assert (square.name, square.kind) == ("a square", "wrong power")
+    assert square.statement.tolerance == 7.0
+    parts = (check.printed, check.corrected, square, sign)
+    assert [part.statement.residual(4) for part in parts] == [1, 4, 16, -4]
+    assert [part.settings for part in parts] == [THERE, HERE, HERE, ()]
 
 
 def test_controls_differ_from_the_printed_form_if_there_is_no_other():

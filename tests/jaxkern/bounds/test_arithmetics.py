@@ -1,15 +1,14 @@
 """Every bound is the same formula on balls and on numbers of mpmath: nothing becomes a float or is guessed."""
 
-import importlib
 import math
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from support.bound_cases import TABLES
+from support.bound_cases import TABLES, function_of, words_in
 
-from jaxkern.bounds import concentration, fourier, sketching, streaming
+from jaxkern.bounds import concentration, fourier, streaming
 from jaxkern.bounds._bound import exact, is_other, xp
 from proofs_check.engine import decided, enclosures
 
@@ -52,30 +51,29 @@ def in_mpmath(case, **changes):
     return case.bound(**words | {first: mpmath.mpf(words[first])})
 
 
-def test_bounds_are_those_of_floats_in_every_arithmetic_with_the_digits_of_it():
+@pytest.mark.parametrize("name", CASES)
+def test_bounds_are_those_of_floats_in_every_arithmetic_with_the_digits_of_it(name):
     """Balls refuse to become floats, so that a step of mpmath in float64 would be an error of 1e-17."""
-    for name, case in CASES.items():
-        expected = case.bound(**case.words)
-        ball = in_balls(case)
-        number = in_mpmath(case)
-        for bound in (ball, number):
-            assert bound.valid is expected.valid, name
-            assert bound.source == expected.source, name
-        for field in ("value", "probability", "log_failure"):
-            left = getattr(ball, field)
-            right = getattr(number, field)
-            assert type(left) is flint.arb and type(right) is mpmath.mpf, name
-            single = pytest.approx(
-                getattr(expected, field), rel=LOSSY.get(name, 1e-13), abs=1e-300
-            )
-            assert float(left) == single and float(right) == single, name
-            if not left.is_finite():
-                assert float(left) == float(right) == -math.inf, name
-                continue
-            assert float(left.rad()) <= 1e-30 * abs(float(left)), name
-            # In mpmath the sum over points takes seconds to more digits, and is one of floats.
-            if name != SLOW:
-                assert abs(left - flint.arb(right)) <= 1e-25 * abs(left), name
+    case = CASES[name]
+    expected = case.bound(**case.words)
+    ball = in_balls(case)
+    number = in_mpmath(case)
+    assert ball.valid is number.valid is expected.valid
+    assert ball.source == number.source == expected.source
+    for field in ("value", "probability", "log_failure"):
+        left = getattr(ball, field)
+        right = getattr(number, field)
+        assert type(left) is flint.arb and type(right) is mpmath.mpf
+        relative = LOSSY.get(name, 1e-13)
+        single = pytest.approx(getattr(expected, field), rel=relative, abs=1e-300)
+        assert float(left) == single and float(right) == single
+        if not left.is_finite():
+            assert float(left) == float(right) == -math.inf
+            continue
+        assert float(left.rad()) <= 1e-30 * abs(float(left))
+        # In mpmath the sum over points takes seconds to more digits, and is one of floats.
+        if name != SLOW:
+            assert abs(left - flint.arb(right)) <= 1e-25 * abs(left)
 
 
 def test_quadratures_in_floats_refuse_other_arithmetics_by_name():
@@ -109,71 +107,76 @@ def test_beside_an_edge_the_hypotheses_hold_where_they_do_for_floats():
 
 
 def test_equal_exact_numbers_are_decided():
-    words = dict(energy=60, row_energy=2)
-    at_edge = decided.bound(streaming.leftover_rows, sketch_size=2, **words)
+    at_edge = decided.bound(
+        streaming.leftover_rows, sketch_size=2, energy=60, row_energy=2
+    )
     assert at_edge.valid is True and at_edge.value == 64
-    rank = dict(residual_energy=12, sketch_size=10, rank=2)
-    assert decided.bound(streaming.frequent_directions, **rank).valid is True
-    odd = rank | {"sketch_size": 11}
-    printed = streaming.frequent_directions
-    assert decided.bound(printed, **odd, as_printed=True).valid is False
-    assert decided.bound(printed, **rank, as_printed=True).valid is True
-    half = rank | {"rank": 1.5}
-    assert decided.bound(streaming.frequent_directions, **half).valid is False
 
 
-@pytest.mark.parametrize("arithmetic", [float, mpmath.mpf, flint.arb])
+@pytest.mark.parametrize(
+    ("words", "is_valid"),
+    [
+        ("sketch_size=10, rank=2", True),
+        ("sketch_size=10, rank=1.5", False),
+        ("sketch_size=10, rank=2, as_printed=True", True),
+        ("sketch_size=11, rank=2, as_printed=True", False),
+    ],
+)
+def test_sizes_that_must_be_whole_or_even_are_decided(words, is_valid):
+    words = words_in(words) | {"residual_energy": 12}
+    assert decided.bound(streaming.frequent_directions, **words).valid is is_valid
+
+
+@pytest.mark.parametrize("arithmetic", [float, mpmath.mpf, decided._Decided])
 def test_the_log_of_a_tiny_failure_probability_is_exact(arithmetic):
-    def log_failure(formula, **words):
-        if arithmetic is flint.arb:
-            return decided.bound(formula, **words).log_failure
-        return formula(**{k: arithmetic(v) for k, v in words.items()}).log_failure
-
-    size = dict(num_landmarks=100, rank=4)
-    assert log_failure(streaming.nystrom_best_rank, **size, tau=1000) == -1000
-    u_statistic = dict(bound=2, num_points=26, t=32)
-    expected = xp.log(exact(2, arithmetic(1))) if arithmetic is not flint.arb else None
-    value = log_failure(concentration.u_statistic, **u_statistic) + 1024
-    if expected is None:
-        assert value.overlaps(flint.arb(2).log()) and value.rad() < 1e-30
-    else:
-        assert abs(value - expected) < (1e-12 if arithmetic is float else 1e-25)
-    words = TABLES["sketching"]["separation_shortfall"].words | {"tau": 1000, "eta": 0}
-    value = log_failure(sketching.separation_shortfall, **words)
-    assert abs(value + 1000 - math.log(4)) < 1e-12 or arithmetic is float
+    """exp(-1000) is none of float64; `CONSTANTS` has the digits of what multiplies it."""
+    words = dict.fromkeys(("num_landmarks", "tau"), arithmetic(1000))
+    bound = streaming.nystrom_best_rank(**words, rank=arithmetic(4))
+    assert bound.log_failure == -1000
+    words = dict(bound=arithmetic(2), num_points=arithmetic(26), t=arithmetic(32))
+    value = concentration.u_statistic(**words).log_failure + 1024
+    assert -1e-12 < value - math.log(2) < 1e-12  # eps of 1024
 
 
-def test_what_is_certainly_infinite_or_undefined_is_so_as_in_ieee_and_the_rest_raises():
-    number = decided._Decided
-    wide = number(flint.arb(0, 0.1))
-    assert (number(1) / 0).ball == flint.arb.pos_inf()
-    assert (-1 / number(0)).ball == flint.arb.neg_inf()
-    assert number(0).log().ball == number(-1).log1p().ball == flint.arb.neg_inf()
-    undefined = (number(0) / 0, number(-1).sqrt(), number(-2).log(), number(-2) ** 0.5)
-    for value in undefined:
+NUMBER = decided._Decided
+WIDE = NUMBER(flint.arb(0, 0.1))
+UNDECIDED = {
+    "sqrt": WIDE.sqrt,
+    "log": WIDE.log,
+    "quotient": lambda: 1 / WIDE,
+    "power": lambda: WIDE**0.5,
+    "less": lambda: WIDE < 0.05,
+    "equal": lambda: WIDE == 0,
+    "copy": lambda: NUMBER(WIDE) == WIDE,
+}
+
+
+def test_what_is_certainly_infinite_or_undefined_is_so_as_in_ieee():
+    zero = NUMBER(0)
+    infinity = flint.arb.pos_inf()
+    assert (1 / zero).ball == infinity and (-1 / zero).ball == -infinity
+    assert zero.log().ball == NUMBER(-1).log1p().ball == -infinity
+    for value in (zero / 0, NUMBER(-1).sqrt(), NUMBER(-2).log(), NUMBER(-2) ** 0.5):
         assert value.ball.is_nan()
         assert not (value == value or value < 1 or value >= 1)
-    open_cases = (
-        wide.sqrt,
-        wide.log,
-        lambda: 1 / wide,
-        lambda: wide**0.5,
-        lambda: wide < 0.05,
-        lambda: wide == 0,
-        lambda: wide == number(wide),
-    )
-    for case in open_cases:
-        with pytest.raises(ArithmeticError, match=r"not decided|not known"):
-            case()
-    assert wide == wide and wide <= wide and not wide < wide and wide < 0.2
-    assert (wide**2).ball.contains(0) and wide.max(0.05).ball.contains(flint.arb("0.1"))
-    assert number(2) ** -3 == 0.125 and 2 ** number(3) == 8
+
+
+@pytest.mark.parametrize("name", UNDECIDED)
+def test_what_a_wide_ball_leaves_open_raises(name):
+    with pytest.raises(ArithmeticError, match=r"not decided|not known"):
+        UNDECIDED[name]()
+
+
+def test_what_a_wide_ball_decides_is_decided():
+    assert WIDE == WIDE and WIDE <= WIDE and not WIDE < WIDE and WIDE < 0.2
+    assert (WIDE**2).ball.contains(0) and WIDE.max(0.05).ball.contains(flint.arb("0.1"))
+    assert NUMBER(2) ** -3 == 0.125 and 2 ** NUMBER(3) == 8
     with pytest.raises(TypeError):
-        float(number(1))
+        float(NUMBER(1))
 
 
 def test_functions_are_those_of_the_arithmetic_also_of_mixed_numbers():
-    ball = decided._Decided(2)
+    ball = NUMBER(2)
     third = mpmath.mpf(1) / 3
     assert xp.sqrt(third) == mpmath.sqrt(third) and xp.floor(third + 5) == 5
     assert xp.maximum(third, 0.25) == xp.maximum(0.25, third) == third
@@ -181,14 +184,16 @@ def test_functions_are_those_of_the_arithmetic_also_of_mixed_numbers():
     assert mpmath.isnan(xp.sqrt(-third)) and mpmath.isnan(xp.log(-third))
     assert exact(np.float32(0.1), ball) == float(np.float32(0.1))
     assert type(exact(3, third)) is mpmath.mpf and exact(0.5, 3.0) == 0.5
-    numbers = (1, 1.0, np.float64(1), np.ones(2), None, "1", 1j, mpmath.mpc(1, 1))
-    assert not any(map(is_other, numbers)) and not is_other(flint.acb(1))
-    for name, limits in (("gammainc", (0, 3)), ("gammaincc", (3, mpmath.inf))):
-        expected = mpmath.gammainc(2, *limits, regularized=True)
-        value = getattr(ball, name)(3).ball
-        assert abs(mpmath.mpf(value.str(40, radius=False)) - expected) < 1e-28
-    assert (ball.gammainc(0) == 0) and (ball.gammaincc(0) == 1)
+    # That gamma functions have the digits of mpmath is compared with the bounds.
+    assert ball.gammainc(0) == 0 and ball.gammaincc(0) == 1
     assert ball.gammainc(-1).ball.is_nan() and (-ball).gammaln().ball.is_nan()
+
+
+@pytest.mark.parametrize(
+    "number", [1, 1.0, np.float64(1), np.ones(2), None, "1", 1j, mpmath.mpc(1, 1)]
+)
+def test_other_arithmetics_are_real_and_not_of_numpy(number):
+    assert not is_other(number) and not is_other(flint.acb(1))
 
 
 def test_complex_numbers_are_refused_by_name():
@@ -208,85 +213,98 @@ def test_the_library_imports_no_arithmetic_of_its_own_accord():
     assert run.stdout.strip() == "[]"
 
 
-CONSTANTS = {
-    "streaming.best_rank": (dict(tail=0, spectral=1, rank=1), "sqrt(5)", ""),
-    "streaming.nystrom_spectral": (dict(eps=1, num_landmarks=7), "1", "log(20) - 6"),
-    "fourier.distance_lower": (dict(distance=1), "sqrt(2 - 2 / sqrt(e))", ""),
-    "fourier.kernel_value": (dict(eps=2, num_frequencies=1), "2", "log(2) - 2"),
-    "fourier.segment": (
-        dict(num_frequencies=48, distance=0, tau=2),
+CONSTANTS = [
+    ("streaming.best_rank", "tail=0, spectral=1, rank=1", "sqrt(5)", ""),
+    ("streaming.nystrom_spectral", "eps=1, num_landmarks=7", "1", "log(20) - 6"),
+    ("fourier.distance_lower", "distance=1", "sqrt(2 - 2 / sqrt(e))", ""),
+    ("fourier.kernel_value", "eps=2, num_frequencies=1", "2", "log(2) - 2"),
+    (
+        "fourier.segment",
+        "num_frequencies=48, distance=0, tau=2",
         "sqrt(0.5)",
         "log(4) - 2",
     ),
-    "fourier.gram_spectral_paired_all_n": (
-        dict(eps=1.5, num_frequencies=2),
+    (
+        "fourier.gram_spectral_paired_all_n",
+        "eps=1.5, num_frequencies=2",
         "1.5",
         "log(40) - 3",
     ),
-    "fourier.gram_frobenius_paired_bernstein": (
-        dict(eps=3, num_frequencies=2),
+    (
+        "fourier.gram_frobenius_paired_bernstein",
+        "eps=3, num_frequencies=2",
         "3",
         "log(2) - 9 / (1 + sqrt(2))",
     ),
-    "fourier.vanishing_ball": (
-        dict(eps=0.5, num_frequencies=900, dim=1, tau=2),
+    (
+        "fourier.vanishing_ball",
+        "eps=0.5, num_frequencies=900, dim=1, tau=2",
         "",
         "log(3) - 2",
     ),
-    "sketching.cube_deviation": (
-        dict(kappa=1, op_norm=1, trace=1, n=2, tau=1),
+    (
+        "sketching.cube_deviation",
+        "kappa=1, op_norm=1, trace=1, n=2, tau=1",
         "28",
         "log(2) - 1",
     ),
-    "sketching.weak_difference_coupled": (
-        dict(kappa=1, op_norm=1, trace=1, n=1, d=1, tau=2),
+    (
+        "sketching.weak_difference_coupled",
+        "kappa=1, op_norm=1, trace=1, n=1, d=1, tau=2",
         "24 * sqrt(2)",
         "log(3) - 2",
     ),
-    "concentration.gaussian_lipschitz": (dict(lengthscale=1), "exp(-0.5)", ""),
-    "concentration.pair_variance": (
-        dict(lipschitz=1, omega=1, scale=1, c=1),
+    ("concentration.gaussian_lipschitz", "lengthscale=1", "exp(-0.5)", ""),
+    (
+        "concentration.pair_variance",
+        "lipschitz=1, omega=1, scale=1, c=1",
         "2 + 2 * log(2)",
         "",
     ),
-    "concentration.frobenius_mean": (
-        dict(lipschitz=1, omega=1, scale=1, num_points=1, c=1),
+    (
+        "concentration.frobenius_mean",
+        "lipschitz=1, omega=1, scale=1, num_points=1, c=1",
         "2 * sqrt(1 + log(2))",
         "",
     ),
-    "concentration.anisotropic_noise": (
-        dict(lipschitz=1, op_norm=1, dim=1, num_points=1, t=1),
+    (
+        "concentration.anisotropic_noise",
+        "lipschitz=1, op_norm=1, dim=1, num_points=1, t=1",
         "2 + 2 * sqrt(2)",
         "-1",
     ),
-    "concentration.gaussian_kernel": (
-        dict(noise=1, lengthscale=1, dim=1, num_points=1, t=1),
+    (
+        "concentration.gaussian_kernel",
+        "noise=1, lengthscale=1, dim=1, num_points=1, t=1",
         "2 * exp(-0.5)",
         "-1",
     ),
-    "concentration.inner_product_gaussian_any": (
-        dict(scale=1, frobenius=1, mean_norm=0, num_points=1, tau=0),
+    (
+        "concentration.inner_product_gaussian_any",
+        "scale=1, frobenius=1, mean_norm=0, num_points=1, tau=0",
         "1024 / mpf(449) * (sqrt(log(9)) + log(9))",
         "0",
     ),
-    "concentration.two_sample_statistic": (
-        dict(bound=1, num_points=1, num_others=1, t=1),
+    (
+        "concentration.two_sample_statistic",
+        "bound=1, num_points=1, num_others=1, t=1",
         "sqrt(2)",
         "log(2) - 1",
     ),
-}
-"""By bound, its arguments, and its value and log failure by mpmath; a bound has one of these at least."""
+]
+"""Bounds, their arguments, and their values and log failures by mpmath, one of which may be missing."""
 
 
-@pytest.mark.parametrize("name", CONSTANTS)
-def test_constants_have_the_digits_of_the_arithmetic(name):
+@pytest.mark.parametrize(("name", "arguments", "value", "log_failure"), CONSTANTS)
+def test_constants_have_the_digits_of_the_arithmetic(
+    name, arguments, value, log_failure
+):
     """Log 2 in float64 would be an error of 1e-17 in both arithmetics, so that their agreement does not show it."""
-    words, *formulas = CONSTANTS[name]
-    topic, function = name.split(".")
-    formula = getattr(importlib.import_module(f"jaxkern.bounds.{topic}"), function)
+    formula = function_of(name)
+    words = words_in(arguments)
     ball = decided.bound(formula, **words)
     number = formula(**{word: mpmath.mpf(value) for word, value in words.items()})
-    for text, field in zip(formulas, ("value", "log_failure"), strict=True):
+    for text, field in ((value, "value"), (log_failure, "log_failure")):
         if text:
             expected = eval(text, vars(mpmath).copy())
             assert mpmath.almosteq(getattr(number, field), expected, 1e-28, 1e-28)

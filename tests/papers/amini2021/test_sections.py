@@ -1,14 +1,13 @@
 """The checks of amini2021 against exact laws, and what they must notice."""
 
-import dataclasses
 import math
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial import distance
 
 from jaxkern.bounds import concentration
-from proofs_check.engine import draws
 from proofs_check.papers.amini2021 import (
     expectations,
     section2_2,
@@ -17,17 +16,6 @@ from proofs_check.papers.amini2021 import (
     section3_3_examples,
     setup,
 )
-
-TINY = dataclasses.replace(draws.QUICK, max_trials=128, max_control=128, max_draws=1000)
-
-
-def test_every_kind_of_fault_is_among_the_controls(claims):
-    kinds = set()
-    for claim in claims.values():
-        if claim.paper == "amini2021":
-            kinds |= {control.kind for control in claim.controls}
-    assert {"n for n - 1", "centred for uncentred", "swapped constants"} <= kinds
-    assert {"reused key", "low precision"} <= kinds
 
 
 def test_the_limit_for_means_of_rank_one_has_the_law_that_is_computed(rng):
@@ -65,17 +53,11 @@ def test_the_sub_gaussian_norm_of_a_normal_variable_by_its_definition():
     assert pytest.approx(2) == (1 - 2 / setup.KAPPA**2) ** -0.5
 
 
-def test_theorem_2_is_tried_with_the_constant_and_the_probabilities_that_it_names(
-    claims,
-):
+def test_theorem_2_is_tried_with_the_constant_that_it_names(claims):
     claim = claims["amini2021:thm2"]
     (setting,) = claim.printed.settings
     right = claim.printed.statement.bound(setting)
     assert right.value == pytest.approx(2 / math.log(2))
-    for setting in claim.corrected.settings:
-        delta = float(setting.name.split("delta=")[1])
-        right = claim.corrected.statement.bound(setting)
-        assert 1 - right.probability == pytest.approx(delta, rel=1e-9)
 
 
 @pytest.mark.float64
@@ -97,19 +79,11 @@ def test_the_spheres_have_the_moments_that_quadrature_over_the_angle_gives():
 
 def test_all_seeds_of_a_few_points_are_tried():
     X = np.random.default_rng(4).standard_normal((6, 2))
-    square = np.sum((X[:, None] - X) ** 2, axis=2)
+    square = distance.cdist(X, X, "sqeuclidean")
+    pairs = np.minimum(square[:, None], square).sum(axis=2)
+    seeds = square / square.sum(axis=1, keepdims=True) / 6
     chances, costs = section3_1.seeded_costs(X, 2)
-    mean = 0.0
-    for i, j in np.ndindex(6, 6):
-        chance = square[i, j] / square[i].sum() / 6
-        mean += chance * np.minimum(square[i], square[j]).sum()
     assert chances.sum() == pytest.approx(1)
-    assert chances @ costs == pytest.approx(mean)
+    assert chances @ costs == pytest.approx(np.sum(seeds * pairs))
     _, of_three = section3_1.seeded_costs(X, 3)
     assert np.min(of_three) >= section3_1.least_cost(X, 3)
-
-
-def test_a_setting_of_ones_own_may_be_added(claims):
-    sides = claims["amini2021:ex1-lipschitz"].printed.statement.sides(0.9)
-    assert max(left for left, _ in sides) == pytest.approx(math.exp(-0.5), rel=1e-6)
-    assert sides[0][1].value == pytest.approx(math.sqrt(2) / math.e)

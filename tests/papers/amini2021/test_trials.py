@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -22,23 +23,20 @@ def test_claims_are_made_without_mean_kernels_and_share_their_numbers(
     monkeypatch, profile
 ):
     """Numbers of other names would be another program, which every claim would compile anew."""
-
-    def computed(*_):
-        raise AssertionError("a mean kernel was computed")
-
-    monkeypatch.setattr(measures, "mean_kernel", computed)
-    shared = (trials.gram_error, trials.misclassified)
-    models = []
+    mean_kernel = mock.Mock(side_effect=AssertionError("a mean kernel was computed"))
+    monkeypatch.setattr(measures, "mean_kernel", mean_kernel)
+    models = 0
     names = set()
     for claim in register.claims(profile=profile, papers=("amini2021",)):
         for part in (*claim.forms.values(), *claim.controls):
-            data = [setting.data for setting in part.settings]
-            models += [model for model in data if isinstance(model, trials.Model)]
-            if getattr(part.statement, "trial", None) in shared:
-                names |= {tuple(sorted(setting.numbers)) for setting in part.settings}
-    assert len(models) > 50
-    assert not any("arrays" in vars(model) for model in models)
-    assert len(names) == 1
+            trial = getattr(part.statement, "trial", None)
+            for setting in part.settings:
+                if isinstance(setting.data, trials.Model):
+                    models += 1
+                    assert "arrays" not in vars(setting.data)
+                if trial in (trials.gram_error, trials.misclassified):
+                    names.add(tuple(sorted(setting.numbers)))
+    assert models > 50 and len(names) == 1
 
 
 @pytest.mark.float64

@@ -26,34 +26,35 @@ def test_the_first_rows_of_each_label():
         one.first_rows(labels, 4)
 
 
+def residual(Z, components, centred):
+    """Return the sum of the squared singular values of Z, centred or not, after the first components."""
+    lengths = np.linalg.svd(Z - centred * Z.mean(axis=0), compute_uv=False)
+    return np.sum(lengths[components:] ** 2)
+
+
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.float64
 def test_residuals_are_those_of_numpy(centred, rng):
-    n, components, t, lengthscale = 20, 4, 6, 1.5
-    X = rng.standard_normal((n, 3))
-    H = np.eye(n) - (1 / n if centred else 0)
-    K = literal_gram(X, X, lengthscale)
-    exact = np.linalg.eigvalsh(H @ K @ H)[: n - components].sum()
-    options = {"components": components, "centred": centred}
-    residual = one.exact_residual(jnp.asarray(X), lengthscale, **options)
-    assert residual == pytest.approx(exact)
-    draws = partial(one.residuals, jnp.asarray(X), lengthscale, t, seed=3, **options)
+    X = rng.standard_normal((20, 3))
+    options = {"components": 4, "centred": centred}
+    root = np.linalg.cholesky(literal_gram(X, X, 1.5))
+    exact = one.exact_residual(jnp.asarray(X), 1.5, **options)
+    assert exact == pytest.approx(residual(root, **options))
+    draws = partial(one.residuals, jnp.asarray(X), 1.5, 6, seed=3, **options)
     values = draws(draws=2)
     assert values[:1] == draws(draws=1)
-    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(3), t), 1500)
-    kernel = kernels.Gaussian(lengthscale)
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(3), 6), 1500)
     for number, value in enumerate(values):
         phi = features.paired_fourier(
             jax.random.fold_in(key, number),
-            kernel,
+            kernels.Gaussian(1.5),
             3,
-            num_frequencies=t,
+            num_frequencies=6,
             dtype=np.float64,
         )
-        phases = X @ np.asarray(phi.frequencies).T / lengthscale
-        Z = H @ np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / math.sqrt(t)
-        lengths = np.linalg.svd(Z, compute_uv=False)
-        assert value == pytest.approx(np.sum(lengths[components:] ** 2))
+        phases = X @ np.asarray(phi.frequencies).T / 1.5
+        Z = np.hstack([np.cos(phases), np.sin(phases)]) / math.sqrt(6)
+        assert value == pytest.approx(residual(Z, **options))
 
 
 def test_scores_and_what_the_printed_numbers_may_be():
@@ -66,13 +67,12 @@ def test_scores_and_what_the_printed_numbers_may_be():
             row = {"reading": reading, "lengthscale": 4.0, "frequencies": t}
             rows.append(row | {"mean": mean, "sd": 2**0.5})
     comparison = one.compare(rows)
-    scores = [row["score"] * math.sqrt(2) for row in comparison]
-    np.testing.assert_allclose(scores[:5], -shifts, atol=1e-9)
+    scores = [row["score"] for row in comparison[:5]]
+    np.testing.assert_allclose(scores, -shifts / 2**0.5, atol=1e-9)
     chances = one.probabilities(comparison, draws=2)
-    totals = [3.5 / 1.5, 3.5 / 0.6, 14 / 1.5, 14 / 0.6]
     assert [row["averaged"] for row in chances] == [1, 10, 1, 10]
-    tails = [row["p"] for row in chances]
-    np.testing.assert_allclose(tails, stats.chi2.sf(totals, 5))
+    tails = stats.chi2.sf([3.5 / 1.5, 3.5 / 0.6, 14 / 1.5, 14 / 0.6], 5)
+    np.testing.assert_allclose([row["p"] for row in chances], tails)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,11 @@ def test_the_printed_baselines_come_from_the_training_digits():
     for lengthscale, printed in one.BASELINES.items():
         assert abs(one.exact_residual(points, lengthscale) - printed) < 0.2
     assert abs(one.exact_residual(points, 16.0, centred=True) - one.BASELINES[16.0]) > 2
+    options = {"components": 40, "centred": False, "draws": 8, "seed": 0}
     for t in (50, 100):
-        values = np.array(
-            one.residuals(points, 4.0, t, components=40, centred=False, draws=8, seed=0)
-        )
-        assert abs(
-            one.PRINTED[4.0][one.FREQUENCIES.index(t)] - values.mean()
-        ) < 4 * values.std(ddof=1)
+        values = np.array(one.residuals(points, 4.0, t, **options))
+        printed = one.PRINTED[4.0][one.FREQUENCIES.index(t)]
+        assert abs(printed - values.mean()) < 4 * values.std(ddof=1)
 
 
 @pytest.mark.float64
@@ -136,22 +134,16 @@ def test_the_standard_deviation_is_that_of_many_draws():
         assert np.std(ratios) == pytest.approx(exact, rel=0.09)
 
 
-def test_slopes_are_those_of_least_squares_with_their_standard_errors():
-    sizes = np.array([10, 20, 40])
-
-    def of_errors(values):
-        rows = zip(sizes.tolist(), values, strict=True)
-        rows = [{"dim": 2, "frequencies": t, "values": v} for t, v in rows]
-        return two.slope([*rows, {"dim": 3}], 2)
-
-    exact = of_errors([[5 / t**0.5] * 3 for t in sizes])
-    assert exact["slope"] == pytest.approx(-0.5)
-    assert exact["error"] == pytest.approx(0, abs=1e-7)
-    values = np.random.default_rng(0).uniform(1, 2, (3, 4)) / sizes[:, None]
-    line = stats.linregress(np.repeat(np.log(sizes), 4), np.log(values.ravel()))
-    noisy = of_errors(values)
-    assert noisy["slope"] == pytest.approx(line.slope)
-    assert noisy["error"] == pytest.approx(line.stderr)
+def test_slopes_are_those_of_least_squares_with_their_standard_errors(rng):
+    sizes = np.repeat([10, 20, 40], 4)
+    errors = rng.uniform(1, 2, 12) / sizes
+    rows = [
+        {"dim": 2, "frequencies": t, "values": errors[sizes == t]} for t in (10, 20, 40)
+    ]
+    line = stats.linregress(np.log(sizes), np.log(errors))
+    slope = two.slope([*rows, {"dim": 3}], 2)
+    assert slope["slope"] == pytest.approx(line.slope)
+    assert slope["error"] == pytest.approx(line.stderr)
 
 
 def test_errors_of_a_decade_are_its_root_mean_square():

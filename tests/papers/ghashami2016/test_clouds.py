@@ -1,15 +1,11 @@
 """The points of ghashami2016, and a user's rows in their place."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from proofs_check.engine import draws
 from proofs_check.papers.ghashami2016 import clouds
-
-TINY = dataclasses.replace(draws.QUICK, max_trials=64, max_control=64, max_draws=500)
 
 
 def test_the_gram_of_doubled_differences_is_a_fourth_power():

@@ -43,25 +43,24 @@ def test_theorem_i_on_one_orthogonal_pair_by_hand():
 
 
 @pytest.mark.float64
-def test_nystrom_of_a_sample_is_a_pseudo_inverse():
+@pytest.mark.parametrize("rank", [2, 8])
+def test_nystrom_of_a_sample_is_a_pseudo_inverse(rank):
     """The trial's error against NumPy for the landmarks that its key draws, at full rank and cut to rank 2."""
-    cloud = clouds.clusters(6, 4)
-    G = np.asarray(cloud.data["gram"])
-    chosen = np.asarray(
-        jax.random.uniform(jax.random.key(0), (8,), jnp.float64) * 10
-    ).astype(int)
-    C, W = G[:, chosen], G[np.ix_(chosen, chosen)]
-    values, vectors = np.linalg.eigh(W)
+    gram = clouds.clusters(6, 4).data["gram"]
+    G = np.asarray(gram)
+    uniform = jax.random.uniform(jax.random.key(0), (8,), np.float64)
+    chosen = np.asarray(uniform * 10).astype(int)
+    landmarks = trials.with_replacement(jax.random.key(0), gram, 10.0, 8)
+    np.testing.assert_array_equal(landmarks, chosen)
+    C = G[:, chosen]
+    values, vectors = np.linalg.eigh(C[chosen])
+    large = np.arange(8)[-rank:]
+    large = large[values[large] > 1e-10]  # copies among the landmarks
+    inverse = (vectors[:, large] / values[large]) @ vectors[:, large].T
     difference = jax.jit(trials.nystrom_difference, static_argnums=2)
-    for rank in (2, 8):
-        large = [i for i in np.argsort(-values)[:rank] if values[i] > 1e-10]
-        inverse = (vectors[:, large] / values[large]) @ vectors[:, large].T
-        landmarks = trials.with_replacement(
-            jax.random.key(0), cloud.data["gram"], 10.0, 8
-        )
-        np.testing.assert_array_equal(landmarks, chosen)
-        errors = difference(cloud.data["gram"], landmarks, rank)
-        np.testing.assert_allclose(errors, G - C @ inverse @ C.T, atol=1e-7)
+    np.testing.assert_allclose(
+        difference(gram, landmarks, rank), G - C @ inverse @ C.T, atol=1e-7
+    )
 
 
 @pytest.mark.float64
@@ -80,11 +79,9 @@ def test_one_feature_of_a_copy_by_hand():
 def test_the_law_of_a_mean_of_cosines():
     """The integral of `copies_tail` against a grid over two shifts, and against a sample of 50."""
     grid = np.cos((np.arange(4000) + 0.5) * np.pi / 4000)
-    assert np.mean(np.abs(np.add.outer(grid, grid)) > 0.6) == pytest.approx(
-        trials.copies_tail(2, 0.3), abs=2e-3
-    )
-    sums = np.random.default_rng(7).uniform(0, 2 * np.pi, (40_000, 50))
-    share = np.mean(
-        np.abs(np.cos(sums).mean(1)) > 0.1
-    )  # 5 standard errors: false alarms below 1e-6
+    share = np.mean(np.abs(np.add.outer(grid, grid)) > 0.6)
+    assert share == pytest.approx(trials.copies_tail(2, 0.3), abs=2e-3)
+    shifts = np.random.default_rng(7).uniform(0, 2 * np.pi, (40_000, 50))
+    share = np.mean(np.abs(np.cos(shifts).mean(1)) > 0.1)
+    # 5 standard errors: false alarms below 1e-6
     assert abs(share - trials.copies_tail(50, 0.1)) <= 5 * math.sqrt(0.25 / 40_000)
