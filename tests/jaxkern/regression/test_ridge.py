@@ -74,6 +74,17 @@ def test_with_all_rows_as_landmarks_it_is_the_exact_solution():
     assert f.distance_bound.shape == f.radius.shape == f.training_bound.shape == ()
 
 
+def test_bounds_of_one_column_are_those_of_the_first_of_two():
+    data = table()
+    column = dataclasses.replace(data, values=data.values[:, 0])
+    alone = fit(column)
+    first_of_two = fit(data)
+    for name in ("distance_bound", "radius", "training_bound"):
+        # Products with one column and with two are summed in different orders.
+        expected = getattr(first_of_two, name)[0]
+        np.testing.assert_allclose(getattr(alone, name), expected, rtol=1e-6)
+
+
 def test_to_a_tolerance_it_is_the_exact_solution():
     data = table()
     f = fit(data, solver=ridge_to, tolerance=1e-8)
