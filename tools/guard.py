@@ -118,11 +118,6 @@ def tests_of(module):
     """Return the test modules of the package of a module; all of jaxkern for a private module of the top."""
     package = module.parts[1].removesuffix(".py")
     paths = [TESTS / package, TESTS / f"test_{package}.py", TESTS / "test_refusals.py"]
-    imports = re.compile(
-        rf"jaxkern\.{package}\b|from jaxkern import [^#]*?\b{package}\b"
-    )
-    drawn = sorted((TESTS / "property").glob("test_*.py"))  # until 0.1.0
-    paths += [path for path in drawn if imports.search(path.read_text())]
     paths = [path for path in paths if path.exists()]
     is_shared = package.startswith("_") or len(paths) < 2
     return [TESTS] if is_shared else paths
