@@ -127,3 +127,11 @@ def test_pairs_of_a_million_rows_with_fractions_are_those_of_the_rows_alone():
     for numbers in rows:
         counts = np.bincount(numbers // 100_000)
         assert (np.abs(counts - expected) <= 6 * np.sqrt(expected)).all()
+
+
+def test_one_row_has_no_pair_and_two_copies_have_one():
+    X = house.data().X
+    weights = np.zeros(len(X), house.dtype())
+    weights[3] = 1
+    assert np.isnan(sampled(X, 0.5, weights))
+    assert sampled(X, 0.5, 2 * weights) == 0
