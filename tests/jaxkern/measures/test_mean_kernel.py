@@ -221,15 +221,23 @@ def test_noise_of_many_lengthscales_leaves_the_diagonal(lengthscale):
     ):
         K = mean_gaussian_kernel(means, noise, lengthscale)
         close(K, np.eye(24), 1e-7)
+    levels = np.arange(24, dtype=house.dtype())
+    levels[1] = 0
+    K = mean_gaussian_kernel(means, levels, lengthscale)
+    # The first two points are equal, and have no noise.
+    close(K[:2, :2], np.ones((2, 2)), 1e-7)
 
 
 def test_radial_noise_far_from_the_origin():
-    """Around one mean points are on a line: the mean distance is 2 s / sqrt(pi)."""
+    """Around one mean points are on a line: the mean distance is 2 s / sqrt(pi), and 1 / sqrt(1 + 2 s^2) the bell's."""
     X = house.data("offset").X
     s = 0.01
     noise = RadialNoise(s * math.sqrt(3))
     values = np.diagonal(mean_kernel_between(Distance(), X, X, noise))
     assert_allclose(values, 2 * s / math.sqrt(math.pi), rtol=30 * eps())
+    bell = np.diagonal(mean_kernel_between(house.KERNEL, X, X, noise))
+    spread = 2 * (s / house.LENGTHSCALE) ** 2
+    assert_allclose(bell, (1 + spread) ** -0.5, rtol=30 * eps())
 
 
 @pytest.mark.float64

@@ -60,6 +60,17 @@ def test_the_gaussian_spectrum_is_the_one_of_quadrature(lengthscale, std):
     assert_spectrum(spectrum, functools.reduce(np.multiply.outer, lines).ravel())
 
 
+def test_traces_are_exact():
+    """tr Sigma = E K(x, x) = 1, and tr Sigma^2 = E K(x, y)^2 is a Gaussian integral."""
+    std = np.array([1.0, 3.0, 0.2], house.dtype())
+    spectrum = gaussian_spectrum(0.5, std)
+    square = np.prod((1 + 16 * np.float64(std) ** 2) ** -0.5)
+    # The quotients 1 - ratio lose some digits.
+    rounding = 20 * eps() * np.max(1 / (1 - np.asarray(spectrum.ratio)))
+    traces = [spectrum.trace(power) for power in (1, 2)]
+    assert_allclose(traces, [1, square], rtol=rounding)
+
+
 def test_the_gaussian_spectrum_of_deviations_far_from_the_lengthscale():
     """Where the squared ratio leaves the range of float32, against the formula in float64."""
     std = np.array([1e30, 1e-30, 1e18, 1e-18, 1, 0.7, 1e-6, 1e6], house.dtype())
