@@ -174,6 +174,7 @@ def test_examples_run_as_they_stand(name):
         jax.numpy_rank_promotion("allow"),
         jax.numpy_dtype_promotion("standard"),
         jax.debug_key_reuse(False),
+        jax.enable_x64(False),
     ):
         outcome = runner.run(EXAMPLES[name], out=report.append)
     assert outcome.attempted > 0 and outcome.failed == 0, "".join(report)

@@ -127,7 +127,8 @@ def example(monkeypatch):
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "1")
     unoptimised = str(jax.config.read("jax_disable_most_optimizations"))
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", unoptimised)
-    return runpy.run_path(EXAMPLE)
+    with jax.enable_x64(False):  # as the processes that it starts
+        yield runpy.run_path(EXAMPLE)
 
 
 class End:
