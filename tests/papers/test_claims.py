@@ -5,6 +5,7 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.forms import at_first, changed
 
 from jaxkern import features, measures
 from jaxkern import frequent_directions as fd
@@ -42,18 +43,9 @@ def test_verdicts_of_claims_that_are_drawn_are_as_expected(claims, name):
     """Bounds, calibrated constants and laws. Of theorem 1 a program of each setting takes a second."""
     claim = claims[name]
     if name == "kpotufe2020:thm1":
-        claim = at_first_settings(claim)
+        claim = changed(claim, at_first)
     (result,) = results_of([claim], seed=11)
     assert result.as_expected, (result.notes, [v.because for _, _, v in result.forms])
-
-
-def at_first_settings(claim):
-    def first(part):
-        return part and dataclasses.replace(part, settings=part.settings[:1])
-
-    controls = tuple(map(first, claim.controls))
-    forms = {"printed": first(claim.printed), "corrected": first(claim.corrected)}
-    return dataclasses.replace(claim, **forms, controls=controls)
 
 
 def at_one_setting(claim, number=0):

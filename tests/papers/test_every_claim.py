@@ -6,7 +6,6 @@ judged at its first setting, or at all if that does not show what is expected; t
 """
 
 import contextlib
-import dataclasses
 import functools
 import inspect
 import re
@@ -15,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.forms import at_first, changed
 
 from jaxkern.draws import normal_rows
 from proofs_check import register
@@ -255,20 +255,9 @@ def test_bounds_fail_with_the_probability_that_their_settings_name(claims):
     assert named > 80
 
 
-def changed(claim, change):
-    """Return a claim with a change of its forms and controls, of which None are dropped."""
-    controls = filter(None, map(change, claim.controls))
-    forms = {name: change(getattr(claim, name)) for name in ("printed", "corrected")}
-    return dataclasses.replace(claim, **forms, controls=tuple(controls))
-
-
 def without_draws(part):
     is_judged = part is not None and isinstance(part.statement, WITHOUT_DRAWS)
     return part if is_judged else None
-
-
-def at_first(part):
-    return part and dataclasses.replace(part, settings=part.settings[:1])
 
 
 @pytest.mark.parametrize("paper", PAPERS)
