@@ -2,13 +2,12 @@
 
 import jax.numpy as jnp
 import numpy as np
-from support.cases import BOUNDED, EXTREME, MISSING, between, user
+from support.cases import BOUNDED, EXTREME, MISSING, STATIONARY, between, user
 
 from jaxkern import gram, kernels, measures
 from public.operation import (
     EVERY,
     PSD,
-    STATIONARY,
     equal,
     near,
     op,

@@ -179,17 +179,6 @@ def sup(c):
     return limits.get(c.kernel_name, 1.0 if c.kernel_name in BOUNDED else np.inf)
 
 
-STATIONARY = (
-    "gaussian",
-    "laplacian",
-    "exponential",
-    "cauchy",
-    "matern32",
-    "matern52",
-    "sum",
-    "product",
-    "scaled",
-)
 EVERY = tuple(name for name in KERNELS if name != "scaled matern32")
 """Kernels of the stress; the other one is for examples of Fourier features."""
 PSD = tuple(name for name in EVERY if name != "distance")

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from support.bounds import ARGUMENTS, named
-from support.cases import KERNELS, as_program, user
+from support.cases import KERNELS, STATIONARY, as_program, user
 
 from jaxkern import (
     audit,
@@ -21,7 +21,7 @@ from jaxkern import (
     problems,
     rkhs,
 )
-from public.operation import STATIONARY, TABLE, positive
+from public.operation import TABLE, positive
 
 MODULES = (
     "kernels",

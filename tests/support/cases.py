@@ -215,15 +215,19 @@ KERNELS = {
     "distance": lambda length: kernels.Distance(),
     "user": lambda length: kernels.FromFunction(user),
 }
-BOUNDED = {
+STATIONARY = (
     "gaussian",
     "laplacian",
     "exponential",
     "cauchy",
     "matern32",
     "matern52",
+    "sum",
     "product",
-}
+    "scaled",
+)
+"""Kernels of differences, with sums and multiples of them."""
+BOUNDED = set(STATIONARY) - {"sum", "scaled"}
 """Kernels with values in [0, 1]."""
 
 
