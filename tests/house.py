@@ -28,6 +28,11 @@ def dtype():
     return np.dtype(jnp.result_type(float))
 
 
+def cast(values):
+    """Return an array of NumPy in the precision of the environment."""
+    return np.asarray(values, dtype())
+
+
 def eps():
     """Return the distance from 1 to the next number in the precision of the environment."""
     return float(np.finfo(dtype()).eps)

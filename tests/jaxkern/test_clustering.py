@@ -57,10 +57,6 @@ def design(drawn):
     return corners[labels] * lengthscale, noise, labels, lengthscale
 
 
-def cast(values):
-    return np.asarray(values, house.dtype())
-
-
 def cluster(method, key, kernel, X, weights=None):
     """Return clusters, the labels that they predict for the points, and the embedding of these."""
     if method == "from Gram":
@@ -87,7 +83,7 @@ def four(method, sets, weights, lengthscale=1.0, seed=0):
     """Return what `cluster` returns of four sets, each with a key of its own, in one mapped call."""
     keys = jax.random.split(house.key(seed), 4)
     lengthscales = np.full(4, lengthscale)
-    results = mapped(method, keys, *map(cast, (lengthscales, sets, weights)))
+    results = mapped(method, keys, *map(house.cast, (lengthscales, sets, weights)))
     results = jax.device_get(results)
     return [jax.tree.map(lambda leaf, i=i: leaf[i], results) for i in range(4)]
 
@@ -217,13 +213,13 @@ def test_weights_embed_as_their_copies_do(method):
 def test_separated_clusters_are_found_and_new_points_join_them(method):
     """Of a kernel that is not positive semidefinite, whose leading eigenvalues are those of largest modulus."""
     means, noise, truth, _ = design(EVEN)
-    X = cast(means + noise * house.rng().normal(size=(N, DIM)))
+    X = house.cast(means + noise * house.rng().normal(size=(N, DIM)))
     A = np.linalg.norm(np.float64(X)[:, None] - X, axis=-1)
     order = house.rng().permutation(N)
     # New points are as near to the others as these are to their place.
-    near = X[order] + cast(0.01)
+    near = X[order] + house.cast(0.01)
     if method == "from Gram":
-        X = cast(A)
+        X = house.cast(A)
         near = X[order]
     run = jax.jit(partial(cluster, method))
     clusters, predicted, Z = jax.device_get(run(house.key(3), Distance(), X))
@@ -269,7 +265,7 @@ def test_degenerate_sets_have_the_right_answer_and_numbers_of_clusters_of_their_
     X = house.data(shape=house.ODD).X
     # At twenty lengthscales a kernel value is zero.
     far = 30 * np.arange(5.0)[:, None]
-    sets = cast([far, far, far[[0, 0, 0, 1, 1]], 0 * far, X, X, X, X])
+    sets = house.cast([far, far, far[[0, 0, 0, 1, 1]], 0 * far, X, X, X, X])
     used = np.array([1, 5, 2, 2, 2, 3, 0, 6], np.int32)
     clusters, predicted = jax.device_get(used_of_five(method, sets, used))
     labels = clusters.labels

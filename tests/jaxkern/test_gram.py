@@ -13,6 +13,7 @@ import pytest
 from house import KERNEL, close, eps
 from support.drawn import VALUES
 from support.jaxprs import equations, largest_intermediate
+from support.numerics import literal_gram
 
 from jaxkern import kernels
 from jaxkern.gram import (
@@ -42,11 +43,6 @@ LIMITS = {"float32": 1e-5, "float64": 1e-11}
 """What `rounding` promises for stationary kernels."""
 double = pytest.mark.float64
 SECOND_HALF = np.repeat([[0], [1]], ROWS // 2, axis=0)
-
-
-def literal_gram(X, Y):
-    """Return the Gram matrix of `house.KERNEL` by its formula."""
-    return VALUES["Gaussian"]((np.float64(X)[:, None] - Y) / house.LENGTHSCALE)
 
 
 def scattered(dim):

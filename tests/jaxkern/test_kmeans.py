@@ -19,17 +19,13 @@ MANY = 12  # coordinates: beyond 8 the nearest centre is found by products
 TRUTH = np.random.default_rng(1).permutation(np.arange(N) % K)
 
 
-def cast(values):
-    return np.asarray(values, house.dtype())
-
-
 def ones():
     return np.ones(N, house.dtype())
 
 
 def uniform():
     """Return points without groups: Lloyd takes several steps."""
-    return cast(house.rng().uniform(size=(N, DIM)))
+    return house.cast(house.rng().uniform(size=(N, DIM)))
 
 
 def squares(X, centers):
@@ -100,7 +96,7 @@ def test_separated_clusters_are_found_from_every_key_in_any_order_and_by_blocks(
     """With the offset float32 knows |x|^2 to 0.06 only, and the clusters are 10 apart with noise of 0.05."""
     # Seeding misses a cluster with probability below 1e-4 at each step, for any key.
     noise = 0.05 * house.rng().uniform(-1, 1, (N, DIM))
-    X = cast(10 * np.eye(K, DIM)[TRUTH] + noise + offset)
+    X = house.cast(10 * np.eye(K, DIM)[TRUTH] + noise + offset)
     for number in range(10):
         result = kmeans(house.key(number), X, K)
         assert same_partition(result.labels, TRUTH)
@@ -130,7 +126,7 @@ def test_as_many_clusters_as_points_leave_nothing_over():
 @pytest.mark.parametrize("distinct", [1, K - 1])
 def test_copies_of_fewer_points_than_clusters_do_not_swap_for_ever(distinct, tolerance):
     truth = np.arange(N) % distinct
-    X = cast(10 * np.eye(K, DIM)[truth] + 0.1)
+    X = house.cast(10 * np.eye(K, DIM)[truth] + 0.1)
     for number in range(3):
         result = kmeans(house.key(number), X, K, tolerance=tolerance)
         # No cluster has two different points, whose distance would count.
@@ -145,7 +141,7 @@ def far_apart(dim):
     X = 0.5 * house.rng().normal(size=(N, dim))
     X[TRUTH > 0, 0] += 1e6
     X[TRUTH > 1, 1] += 8
-    return cast(X)
+    return house.cast(X)
 
 
 @jax.jit
@@ -159,7 +155,7 @@ def mapped(number, X, used):
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 def test_only_the_clusters_that_are_used_have_points(offset):
     """Nearest centres are found by products, and far from the origin by direct differences."""
-    X = cast(offset + house.rng().normal(size=(N, MANY)))
+    X = house.cast(offset + house.rng().normal(size=(N, MANY)))
     numbers = np.full(K + 2, 5)
     results = jax.device_get(mapped(numbers, X, np.arange(K + 2, dtype=np.int32)))
     assert results.converged.tolist() == [False, *[True] * K, False]
@@ -195,8 +191,8 @@ def one_start(X, start, steps):
 
 def test_empty_clusters_restart_at_different_far_points():
     """Centres 1e3 and 2e3 win nothing: they move to 20 and 0, the points farthest from 6, and all ends well."""
-    X = cast([[0], [0.125], [10], [20], [10]])
-    start = cast([[6], [1000], [2000]])
+    X = house.cast([[0], [0.125], [10], [20], [10]])
+    start = house.cast([[6], [1000], [2000]])
     assert one_start(X, start, 1)[0].ravel().tolist()[1:] == [20, 0]
     centers, converged, _ = one_start(X, start, 50)
     assert converged
@@ -206,7 +202,7 @@ def test_empty_clusters_restart_at_different_far_points():
 def test_rounding_of_a_mean_reseeds_no_cluster():
     """Copies of 0.1 whose mean is off by two units in the last place: empty clusters stay where they were."""
     X = np.full((5, 1), 0.1, house.dtype())
-    start = cast([[0.1 * (1 + 2 * eps())], [3], [4]])
+    start = house.cast([[0.1 * (1 + 2 * eps())], [3], [4]])
     assert one_start(X, start, 1)[0][1:].tolist() == [[3], [4]]
     X[3] = 0.11
     assert one_start(X, start, 1)[0][1] == X[3]

@@ -124,24 +124,13 @@ def test_an_absolute_cut_off_is_caught():
         check(case, results | absolute)
 
 
-def gram(X, Y):
-    return literal_gram(X, Y, house.LENGTHSCALE)
-
-
-def tolerance(landmarks):
-    """Return the rounding of the kernel through the inverse of the Gram matrix of these landmarks."""
-    return (
-        10 * len(landmarks) * house.eps() * np.linalg.cond(gram(landmarks, landmarks))
-    )
-
-
 def test_features_are_the_textbook_ones_and_coordinates_in_an_orthonormal_system():
     data = house.data()
     phi = features.nystrom(house.KERNEL, data.landmarks, rank=RANK)
-    K = gram(data.landmarks, data.landmarks)
+    K = literal_gram(data.landmarks, data.landmarks)
     values, vectors = np.linalg.eigh(K)
     rows = vectors.T[::-1][:RANK] / np.sqrt(values[::-1][:RANK, None])
-    expected = gram(data.X, data.landmarks) @ rows.T
+    expected = literal_gram(data.X, data.landmarks) @ rows.T
     # Rounding of the kernel through the inverse of the Gram matrix.
     allowed = 10 * len(K) * house.eps() * np.linalg.cond(K)
     Z = np.float64(phi(data.X))

@@ -110,10 +110,6 @@ def test_equal_landmarks_have_no_component(size):
     assert size < 1 or float(result["total"]) == 0
 
 
-def gram(X, Y):
-    return literal_gram(X, Y, house.LENGTHSCALE)
-
-
 @pytest.mark.float64
 @pytest.mark.parametrize(("rows", "normalized"), [(N, False), (150, True)])
 def test_new_points_go_where_scikit_learn_sends_them(rows, normalized):
@@ -134,13 +130,13 @@ def test_new_points_go_where_scikit_learn_sends_them(rows, normalized):
     assert_allclose(up_to_sign(Z, expected), expected, rtol=0, atol=1e-10)
     assert_allclose(phi.eigenvalues, values, rtol=1e-11)
     # Sums over all eigenvalues are known from the trace.
-    K = gram(data.X, data.X)
+    K = literal_gram(data.X, data.X)
     total = np.trace(K) - K.mean(axis=1).sum()
     ratio = phi.explained_variance_ratio
     assert_allclose(ratio, values / total, rtol=1e-11)
     # The squared distance of a section from its projection, which has these weights on the landmarks.
     weights = np.asarray(phi.coefficients(Z))
-    mixed = (gram(data.Y, data.X).T * weights).sum(axis=0)
+    mixed = (literal_gram(data.Y, data.X).T * weights).sum(axis=0)
     distances = 1 - 2 * mixed + (weights * (K @ weights)).sum(axis=0)
     residual = phi.reconstruction_residual(data.Y)
     assert_allclose(residual, distances, rtol=0, atol=1e-10)
@@ -152,7 +148,7 @@ def test_functions_have_coordinates_in_orthonormal_eigenfunctions(centered):
     phi = features.kernel_pca(
         house.KERNEL, data.X, num_components=COUNT, centered=centered
     )
-    K = gram(data.X, data.X)
+    K = literal_gram(data.X, data.X)
     P = np.float64(phi.projection)
     # Through leading eigenvectors with gaps and values of at least 1e-2.
     allowed = 1e3 * N * house.eps()

@@ -23,7 +23,6 @@ KERNELS = {
     "pivoted_cholesky": KERNEL,
     "leverage": KERNEL,
 }
-OF_BLOCKS = ("kmeans||", "pivoted_cholesky", "leverage")
 every_method = pytest.mark.parametrize("method", KERNELS)
 
 
