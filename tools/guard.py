@@ -97,8 +97,9 @@ def draw():
     rng = random.Random(SEED)
     mutants = []
     others = []
+    chosen = operators()
     for module in sorted(Path("jaxkern").rglob("*.py")):
-        places = places_of(module, operators())
+        places = places_of(module, chosen)
         rng.shuffle(places)
         mutants += itertools.islice(mutants_at(places), 1)
         others += places[1:]
