@@ -2,10 +2,10 @@
 
 from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._certify import certify
-from proofs_check.certify._open import from_array, open_table
 from proofs_check.certify._prediction import split
 from proofs_check.certify._request import Request
-from proofs_check.certify._table import Table, rows_for
+from proofs_check.certify.load.opening import from_array, open_table
+from proofs_check.certify.load.table import Table, rows_for
 
 __all__ = [
     "Certificate",

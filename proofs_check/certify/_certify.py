@@ -27,14 +27,14 @@ from proofs_check.certify._facts import facts
 from proofs_check.certify._keys import keys_of
 from proofs_check.certify._maps import families, limited
 from proofs_check.certify._model import LARGEST_SAMPLE, Goal
-from proofs_check.certify._open import from_array
 from proofs_check.certify._plan import Hunt
 from proofs_check.certify._precision import trials_for
 from proofs_check.certify._request import KERNELS, Request
 from proofs_check.certify._separation import Separation
 from proofs_check.certify._spectral import Spectral
-from proofs_check.certify._table import Table, rows_for
 from proofs_check.certify._theory import demands
+from proofs_check.certify.load.opening import from_array
+from proofs_check.certify.load.table import Table, rows_for
 
 PAIRS = 100_000
 """Pairs of rows behind the default lengthscale; fewer of a table with more than 500 columns."""

@@ -17,8 +17,8 @@ from proofs_check.certify._maps import families
 from proofs_check.certify._prediction import part, penalized
 from proofs_check.certify._request import Request
 from proofs_check.certify._rows import embed
-from proofs_check.certify._table import rows_for
 from proofs_check.certify._trials import Trials
+from proofs_check.certify.load.table import rows_for
 
 MOST_ROWS = 2_000
 """Rows that are split, at most: the exact kernel takes their cube."""

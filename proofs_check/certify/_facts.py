@@ -19,7 +19,7 @@ from proofs_check.certify import _work
 from proofs_check.certify._clock import CELLS, affordable
 from proofs_check.certify._model import Facts
 from proofs_check.certify._rows import compiled, distinct
-from proofs_check.certify._table import Table, rows_for
+from proofs_check.certify.load.table import Table, rows_for
 
 MOST_EIGENVALUES = 500
 """Eigenvalues that are handed on."""

@@ -17,8 +17,8 @@ from proofs_check.certify._maps import MOST_LANDMARKS
 from proofs_check.certify._model import LARGEST_SAMPLE, Goal, Rounding
 from proofs_check.certify._request import Request
 from proofs_check.certify._rows import Rows, compiled
-from proofs_check.certify._table import Table
 from proofs_check.certify._trials import Trials
+from proofs_check.certify.load.table import Table
 
 LOOKED_AT = 8_000
 """Rows of a larger table that are searched for pairs too close for float32; fewer where time is short."""

@@ -29,8 +29,8 @@ from proofs_check.certify._maps import LANDMARKS_A_FEATURE, families, limited
 from proofs_check.certify._model import EXACT, Facts, Family
 from proofs_check.certify._plan import Found
 from proofs_check.certify._request import Request
-from proofs_check.certify._table import Table, moments_of
 from proofs_check.certify._trials import Trials
+from proofs_check.certify.load.table import Table, moments_of
 from proofs_check.engine.betting import betting_limits
 from proofs_check.engine.limits import binomial_limits
 from proofs_check.engine.reading import as_number

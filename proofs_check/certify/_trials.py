@@ -14,7 +14,7 @@ from jaxkern import checks, features
 from proofs_check.certify._clock import Clock
 from proofs_check.certify._model import Family, Goal
 from proofs_check.certify._rows import Rows, compiled
-from proofs_check.certify._table import Table, rows_for
+from proofs_check.certify.load.table import Table, rows_for
 
 READ_CELLS = 2**18
 """Numbers of the rows that are read at once."""

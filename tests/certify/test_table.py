@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from support.odd_files import archive, declared, one_line, patched, write
 
-from proofs_check.certify import _files, _table, from_array, open_table, rows_for
+from proofs_check.certify import from_array, open_table, rows_for
+from proofs_check.certify.load import files as _files
+from proofs_check.certify.load import table as _table
 from proofs_check.engine.reading import DataError, plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -468,7 +470,8 @@ MEASURE = """
 import sys
 import time
 import numpy as np
-from proofs_check.certify import _table, open_table
+from proofs_check.certify import open_table
+from proofs_check.certify.load import table as _table
 
 def anonymous():
     with open("/proc/self/status") as lines:

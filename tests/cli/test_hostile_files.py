@@ -27,7 +27,8 @@ from support.pages import Page
 
 import jaxkern.io
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import _text, open_table
+from proofs_check.certify import open_table
+from proofs_check.certify.load import text as _text
 from proofs_check.cli.command import main
 from proofs_check.engine import checkpoint, documents, files, reading
 from proofs_check.report import certificate as certificate_page
@@ -383,7 +384,7 @@ def test_rows_have_an_end_and_text_is_not_shown_as_it_is(tmp_path, monkeypatch):
 
 def test_a_million_columns_are_counted_before_they_have_names(tmp_path, monkeypatch):
     path = write(tmp_path / "x.csv", "a," * 10**6 + "\n" + "1," * 10**6 + "\n")
-    monkeypatch.setattr("proofs_check.certify._columns._distinct_names", None)
+    monkeypatch.setattr("proofs_check.certify.load.columns._distinct_names", None)
     table_refused(path, "100,000 columns or more, which is too wide")
 
 

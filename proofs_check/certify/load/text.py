@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from proofs_check.certify._cells import MISSING
-from proofs_check.certify._columns import Wanted, check_width, numbered
+from proofs_check.certify.load.cells import MISSING
+from proofs_check.certify.load.columns import Wanted, check_width, numbered
 from proofs_check.engine.reading import (
     NO_NUMBERS,
     DataError,

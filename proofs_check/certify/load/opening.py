@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.certify._cells import LARGEST_WHOLE
-from proofs_check.certify._columns import Columns, Wanted, labelled, select
-from proofs_check.certify._files import read_columns, read_frame
-from proofs_check.certify._suspects import suspects
-from proofs_check.certify._table import (
+from proofs_check.certify.load.cells import LARGEST_WHOLE
+from proofs_check.certify.load.columns import Columns, Wanted, labelled, select
+from proofs_check.certify.load.files import read_columns, read_frame
+from proofs_check.certify.load.suspects import suspects
+from proofs_check.certify.load.table import (
     Moments,
     Table,
     View,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from proofs_check.certify._table import Moments, View
+from proofs_check.certify.load.table import Moments, View
 
 # Last words of a name.
 _IDS = {"id", "ids", "uuid", "guid", "identifier", "rowid", "rownum"}

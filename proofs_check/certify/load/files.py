@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from proofs_check.certify import _text
-from proofs_check.certify._cells import column_of, distinct, is_text
-from proofs_check.certify._columns import (
+from proofs_check.certify.load import text
+from proofs_check.certify.load.cells import column_of, distinct, is_text
+from proofs_check.certify.load.columns import (
     Columns,
     Wanted,
     choose,
@@ -57,17 +57,17 @@ def read_columns(
     path = Path(path)
     where = place(path)
     kinds = {".npy": ".npy", ".npz": ".npz (with X)"}
-    kinds |= {suffix: suffix for suffix in _text.SUFFIXES}
-    if _text.is_text(path):
+    kinds |= {suffix: suffix for suffix in text.SUFFIXES}
+    if text.is_text(path):
         kinds[".gz"] = ".csv.gz"
     kinds[".parquet"] = ".parquet"
     with reading(path, kinds):
-        _text.check(wanted, path)
+        text.check(wanted, path)
         if path.suffix.lower() == ".parquet":
             with _arrow(where, ".parquet"):
                 return _parquet_columns(path, wanted, until)
         if path.suffix.lower() not in (".npy", ".npz"):
-            with _arrow(where, path.suffix), _text.open_text(path) as file:
+            with _arrow(where, path.suffix), text.open_text(path) as file:
                 return _text_columns(path, file, wanted, until)
         with path.open("rb") as file:
             if is_npz(file):
@@ -123,14 +123,14 @@ def _arrow(where: str, what: str) -> Iterator[None]:
 
 def _text_columns(path: Path, file: BinaryIO, wanted: Wanted, until: float) -> Columns:
     where = place(path)
-    head = _text.read_head(path, file, wanted)
+    head = text.read_head(path, file, wanted)
 
     def read(columns: Sequence[int]) -> tuple[Any, tuple[str, ...]]:
-        batches = _text.batches(path, file, head, columns)
+        batches = text.batches(path, file, head, columns)
         table, more = _collected(where, batches, wanted.rows, until)
         for i in columns:
-            if not _text.is_value(head.names[i]):
-                _text.check_guess(path, head, head.names[i], table[str(i)])
+            if not text.is_value(head.names[i]):
+                text.check_guess(path, head, head.names[i], table[str(i)])
         count = len(table)
         return table, (f"Only the first {count:,} rows are used.",) if more else ()
 

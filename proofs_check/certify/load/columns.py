@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.certify._cells import MISSING, Column
+from proofs_check.certify.load.cells import MISSING, Column
 from proofs_check.engine.reading import (
     DataError,
     as_number,
