@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxkern import audit, clustering, features, kernels, learn, metrics, regression
 from jaxkern import kmeans as partition
-from public.features import fourier_map
+from public.features import COSINES, fourier_map
 from public.operation import near, op, parts, within
 
 
@@ -175,6 +175,15 @@ def _(c):
     ridge = regression.streaming_ridge(fourier_map(c))
     first = ridge.update(ridge.init(c.dtype), c.X, c.numbers(c.n), c.shares)
     return head_values(c, ridge.finalize(ridge.merge(first, first), **PENALTY))
+
+
+@op("regression.TablePredictor", least=0, skips=("stacked",), overflows=True)
+def _(c):
+    coefficients = c.numbers(8, 2)
+    model = regression.TablePredictor(
+        fourier_map(c), coefficients, c.numbers(2), ("a", "b")
+    )
+    return {"Z": (model(c.X), "n 8" + COSINES)}
 
 
 @op("learn.alignment")

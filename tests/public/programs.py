@@ -86,7 +86,7 @@ ENTRIES = {}
 function can be jitted, vmapped over stacked arguments, lowered and differentiated as it is."""
 WAYS = {}
 """The same for what the entries do not reach: other kernels, and functions of streams."""
-ON_THE_HOST = ("io.", "scale.", "sklearn.")
+ON_THE_HOST = ("io.", "scale.", "sklearn.", "regression.TablePredictor.predict")
 
 for _name, _operation in TABLE.items():
     if not _name.startswith(ON_THE_HOST):

@@ -183,6 +183,11 @@ REFUSED += [
     ),
     (table_map, {"columns": ("a", 1)}, "columns must be different names"),
     (
+        table_map,
+        {"categories": (("id", ("a",)),)},
+        "categories hold the value 'a' of 'id', so columns must hold 'id=a'",
+    ),
+    (
         table_rows,
         {"X": np.zeros((7, 4))},
         r"X must have shape \(\.\.\., 2\), got .*'height', 'Größe'$",
@@ -191,7 +196,7 @@ REFUSED += [
     (
         table_rows,
         {"X": Frame(height=np.zeros(2), more=np.zeros(2))},
-        "X lacks 1 of the 2 columns of this map: 'Größe'; pass a DataFrame",
+        "X lacks 1 of the columns of this map: 'Größe'; pass a DataFrame",
     ),
     (
         table_rows,

@@ -56,6 +56,22 @@ def certified_head():
     return regression.certified_head, arguments
 
 
+CLASSES = ("a", "b")
+
+
+def predictor():
+    arguments = {"feature_map": MAP, "coefficients": X[:2], "offset": X[0]}
+    return regression.TablePredictor, arguments | {"classes": CLASSES}
+
+
+def predict():
+    function, arguments = predictor()
+    return function(**arguments).predict, {"X": X}
+
+
+SPAN = "span must be an ascending pair of numbers, and None with classes"
+NUMBER = {"coefficients": X[:, :1], "offset": X[0, :1], "classes": ()}
+
 REFUSED = [
     (
         ridge,
@@ -86,4 +102,11 @@ REFUSED = [
     (certified_head, {"head": 1}, "head must be a Head"),
     (certified_head, {"y": X}, "y must have one column for each output of the head"),
     (certified_head, {"num_landmarks": 9}, "num_landmarks must be at most 8"),
+    (predictor, {"classes": ("a", "a")}, "classes must be different names"),
+    (predictor, {"classes": (1, 2)}, "classes must be different names"),
+    (predictor, {"classes": ("a",)}, r"\(m, 1\) and \(1,\), got \(2, 2\) and \(2,\)"),
+    (predictor, {"offset": X}, r"\(m, 2\) and \(2,\), got \(2, 2\) and \(8, 2\)"),
+    (predictor, {"span": (0.0, 1.0)}, SPAN),
+    (predictor, {"span": (1.0, 0.0)} | NUMBER, SPAN),
+    (predict, {"X": X * np.nan}, "X has rows without a finite score"),
 ]

@@ -91,3 +91,59 @@ def test_columns_are_found_by_name(phi, package):
     rows, expected = table()
     columns = dict(zip(COLUMNS, rows.T, strict=True))
     np.testing.assert_array_equal(phi(frame(package, columns)), expected)
+
+
+COLOURS = ["red", " blue", "green", "red"]
+
+
+def encoding(values=("blue", "green", "red"), used=(0, 1, 3)):
+    """Return a map of three of the columns blue, green, height, red."""
+    columns = ("colour=blue", "colour=green", "height", "colour=red")
+    categories = (("colour", values),)
+    return TableMap(inner(), columns, (used,), categories)
+
+
+@pytest.mark.parametrize("package", ["none", "pandas", "polars", "pyarrow"])
+def test_text_is_encoded_by_the_map(package, tmp_path):
+    points = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]], "float32")
+    words = np.array(COLOURS) if package == "none" else COLOURS
+    phi = encoding()
+    io.save(tmp_path / "map.npz", phi)
+    rows = frame(package, {"width": [1.0] * 4, "colour": words})
+    for each in (phi, io.load(tmp_path / "map.npz")):
+        np.testing.assert_array_equal(each(rows), inner()(points))
+        np.testing.assert_array_equal(each(points), inner()(points))
+
+
+def test_a_column_of_numbers_stands_beside_text():
+    phi = encoding(used=(0, 2, 3))
+    rows = Frame({"colour": np.array(COLOURS), "height": np.arange(4.0)})
+    points = np.array([[0, 0, 1], [1, 1, 0], [0, 2, 0], [0, 3, 1]], "float32")
+    np.testing.assert_array_equal(phi(rows), inner()(points))
+
+
+def test_missing_text_gives_nan_and_unknown_text_is_refused():
+    cells = np.array(["red", None, float("nan"), "NaN"], object)
+    Z = np.asarray(encoding()(Frame({"colour": cells})))
+    assert np.isfinite(Z[0]).all()
+    assert np.isnan(Z[1:]).all()
+    with pytest.raises(ValueError, match="'colour' holds 'pink', which was not in the"):
+        encoding()(Frame({"colour": np.array(["red", "pink"])}))
+    with pytest.raises(ValueError, match=r"X lacks 1 of the columns .*: 'colour'"):
+        encoding()(Frame({"height": np.ones(2)}))
+
+
+def test_a_file_without_categories_is_read(tmp_path, monkeypatch):
+    """A file that was written before maps had categories."""
+    with monkeypatch.context() as patch:
+        fields = ("feature_map", "columns", "layouts")
+        known = io.fields_of
+        patch.setattr(
+            io, "fields_of", lambda cls: fields if cls is TableMap else known(cls)
+        )
+        io.save(tmp_path / "map.npz", TableMap(inner(), COLUMNS, (USED, ALL)))
+    assert b"categories" not in (tmp_path / "map.npz").read_bytes()
+    phi = io.load(tmp_path / "map.npz")
+    rows, expected = table()
+    assert phi.categories is None
+    np.testing.assert_array_equal(phi(rows), expected)
