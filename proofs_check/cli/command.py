@@ -11,7 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from proofs_check.cli import cache, own, tables
+from proofs_check.cli import cache, own
+from proofs_check.engine import table_options as tables
 from proofs_check.report import console
 from proofs_check.usage import (
     BAD_USAGE,
@@ -314,7 +315,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
 
         add_arguments(attack)
     if chosen == "certify":
-        from proofs_check.cli.certify import add_arguments as add_certify_arguments
+        from proofs_check.certify.command import add_arguments as add_certify_arguments
 
         add_certify_arguments(certify)
     again = add(
@@ -381,9 +382,9 @@ def _attack(options: argparse.Namespace) -> int:
 
 
 def _certify(options: argparse.Namespace) -> int:
-    from proofs_check.cli import certify
+    from proofs_check.certify import command
 
-    return certify.command(options)
+    return command.command(options)
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofs_check import usage
-from proofs_check.cli import folders, own
+from proofs_check.cli import own
 from proofs_check.cli.request import Prepared, Request, from_manifest
 from proofs_check.engine import checkpoint as checkpoints
-from proofs_check.engine import documents
+from proofs_check.engine import documents, folders
 
 if TYPE_CHECKING:
     from proofs_check.engine.checkpoint import Checkpoint

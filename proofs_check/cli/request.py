@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proofs_check.cli import own, tables
+from proofs_check.cli import own
 from proofs_check.engine import checkpoint as checkpoints
+from proofs_check.engine import table_options as tables
 from proofs_check.engine.documents import fault_of
 from proofs_check.engine.reading import DataError
 from proofs_check.usage import PROG, UsageError, meant
@@ -46,7 +47,7 @@ class Request:
     """What a run was asked for: all that its numbers depend on, but for the program itself.
 
     `budget` is in minutes, None for a run that takes the trials of its profile and no more; `table` holds what
-    `cli.tables` asks of the data, and `files` are those of claims of one's own, which take the place of the papers'.
+    `engine.table_options` asks of the data, and `files` are those of claims of one's own, in the place of the papers'.
     """
 
     profile: str = "quick"

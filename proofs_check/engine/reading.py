@@ -9,7 +9,6 @@ import contextlib
 import io
 import math
 import os
-import time
 import unicodedata
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -48,11 +47,16 @@ def plain(text: object, longest: int = 100) -> str:
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
-def listed(names: Iterable[str], longest: int = 8) -> str:
+def listed(names: Iterable[str]) -> str:
     """Return names in quotes, and how many more there are after the first ones."""
-    every = [f"'{name}'" for name in names]
-    more = f" and {len(every) - longest:,} more" if len(every) > longest else ""
-    return ", ".join(every[:longest]) + more
+    return joined(f"'{name}'" for name in names)
+
+
+def joined(parts: Iterable[str], longest: int = 8) -> str:
+    """Return parts of a sentence, and how many more there are after the first ones."""
+    parts = list(parts)
+    more = f" and {len(parts) - longest:,} more" if len(parts) > longest else ""
+    return ", ".join(parts[:longest]) + more
 
 
 def place(path: str | Path) -> str:
@@ -100,14 +104,6 @@ def reading(path: Path, kinds: dict[str, str]) -> Iterator[None]:
             else "; save it as .npy, which is read piece by piece"
         )
         raise DataError(f"{where}: does not fit into memory{hint}") from None
-
-
-def look(where: str, until: float) -> None:
-    """Raise DataError where it is later than `until` by the monotonic clock."""
-    if time.monotonic() > until:
-        raise DataError(
-            f"{where}: the time ended before all of it was read; allow more, or fewer rows"
-        )
 
 
 def check_matrix(where: str, dtype: np.dtype, shape: tuple[int, ...]) -> None:

@@ -18,9 +18,9 @@ import pytest
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import Claim, Control, Form, Setting, Tail
-from proofs_check.cli import folders, job
+from proofs_check.cli import job
 from proofs_check.cli.command import main
-from proofs_check.engine import checkpoint, judge
+from proofs_check.engine import checkpoint, folders, judge
 from proofs_check.engine.draws import QUICK
 from proofs_check.engine.run import run
 from proofs_check.report import console, record, terminal
@@ -154,7 +154,7 @@ def test_a_run_writes_a_report_into_a_new_folder_and_succeeds(
 def test_two_runs_in_the_same_second_have_their_own_folders(
     registry, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("proofs_check.cli.folders.now", lambda: "20200101T000000Z")
+    monkeypatch.setattr("proofs_check.engine.folders.now", lambda: "20200101T000000Z")
     assert main(["--claim", "other2021"]) == main(["--claim", "other2021"]) == 0
     names = {f.name for f in (tmp_path / "proofs_report").iterdir()}
     assert names == {"20200101T000000Z-0", "20200101T000000Z-0-2"}
@@ -473,7 +473,7 @@ def test_own_data_reaches_the_claims_and_its_note_the_report(
     )
     (tmp_path / "t.csv").write_text("id,a,kind,b\n1,1,u,5\n2,2,v,7\n3,4,u,?\n")
     assert main(["--data", "t.csv"]) == 2
-    assert "'b' holds 1 cells of text among 3" in one_line(capsys)
+    assert "'b' holds 1 cells that are not numbers among 3" in one_line(capsys)
     asked = [
         "--exclude",
         "id",

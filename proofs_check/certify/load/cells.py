@@ -14,11 +14,12 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "no
 """Words for a missing value, in lower case."""
 LARGEST_WHOLE = 2**53
 """From here on not every whole number is a double."""
-FEW = 20
-"""Text of at most so many different values may be categories."""
+ROUNDED = "holds whole numbers beyond 2^53, which would be rounded (subtract the smallest one in pandas)"
+_FEW = 20  # different values of text that may become one-hot columns
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
-_ODD = r"^[+-]?\d[\d.,']* ?%$|^[+-]?[\d.']*,[\d.,']*([eE][+-]?\d+)?$"  # 5% or 1,234
-_TRUTHS = (["false", "true"], ["no", "yes"])
+_NUMERIC = rf"{_NUMBER}|^[+-]?[\d.,']*\d[\d.,']*([eE][+-]?\d+)? ?%?$"  # 5% or 1,234
+_LONG = r"^[+-]?\d{16,}$"
+_TRUTHS = {"false", "true"}, {"no", "yes"}
 
 
 @dataclass(frozen=True)
@@ -27,50 +28,44 @@ class Column:
 
     Attributes
     ----------
-    numbers : (rows,) float64, NaN for a missing cell; None for a column that holds no numbers.
-    reason : what it holds instead, such as "text, such as 'red'"; "" for numbers.
-    fault : what must be changed in the file, if most cells are numbers and some are not; "" for other columns.
-    categories : whether it is text of few values.
+    numbers : (rows,) float64, NaN for a cell that is missing or not a number; None if there is a reason.
+    reason : what it holds instead of numbers, such as "text, such as 'red'".
+    fault : what must be changed in the file before the column can be used.
     truths : whether the numbers stand for words, such as yes and no.
-    rounded : whether whole numbers are so large that they are rounded.
+    values : the different values of text, if they are few, in alphabetical order.
+    codes : (rows,) int64, an index into `values`, -1 for a missing cell; None if there are no values.
     """
 
     numbers: np.ndarray | None = None
     reason: str = ""
     fault: str = ""
-    categories: bool = False
     truths: bool = False
-    rounded: bool = False
+    values: tuple[str, ...] = ()
+    codes: np.ndarray | None = None
 
 
-def column_of(cells: Any, decimal: str = ".", missing: Sequence[str] = ()) -> Column:
+def column_of(cells: Any, decimal: str, missing_words: Sequence[str]) -> Column:
     """Return a chunked array of Arrow as a column.
 
-    A column of text is one of numbers if every cell is a number or missing. With `decimal` "," a point is no part of
-    a number. `missing` are words for missing cells beside the usual ones.
+    A column of text is one of numbers if every cell is a number or missing.
     """
     import pyarrow as arrow
     from pyarrow import types
 
     kind = cells.type
-    if types.is_boolean(kind):
-        return Column(_numbers(cells), truths=True)
-    if types.is_integer(kind):
-        numbers = _numbers(cells)
-        return Column(numbers, rounded=_beyond(numbers))
-    if types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
-        return Column(_numbers(cells))
-    if types.is_temporal(kind):
-        return Column(reason=f"dates, such as '{_first(cells)}'")
-    if not (types.is_dictionary(kind) or is_text(kind)):
-        return Column(reason=plain(kind))
-    words = arrow.array({*MISSING, *(word.lower() for word in missing)}, arrow.string())
-    if not types.is_dictionary(kind):
-        try:
-            return _plain(cells, decimal, words)
-        except arrow.ArrowInvalid:  # some cell is no number
-            pass
-    return _text(*distinct(cells), decimal, words)
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if is_text(kind):
+        return _text(cells, decimal, [*MISSING, *map(str.lower, missing_words)])
+    if cells.null_count == len(cells):
+        return Column(reason="no number")
+    # Types of pandas, such as periods, could be cast to numbers too, and are none.
+    is_number = types.is_integer(kind) or types.is_floating(kind)
+    if not (is_number or types.is_boolean(kind) or types.is_decimal(kind)):
+        return Column(reason="dates" if types.is_temporal(kind) else plain(kind))
+    numbers = np.asarray(cells.cast(kind).cast(arrow.float64(), safe=False))
+    fault = ROUNDED if types.is_integer(kind) and _is_large(numbers) else ""
+    return Column(numbers, fault=fault, truths=types.is_boolean(kind))
 
 
 def is_text(kind: Any) -> bool:
@@ -81,125 +76,100 @@ def is_text(kind: Any) -> bool:
 
 
 def distinct(cells: Any) -> tuple[Any, np.ndarray]:
-    """Return the different cells of a column, and for every row the number of its cell among them, -1 for none."""
+    """Return the different cells of a column as an array of Arrow, maybe with None, and the place of every row there.
+
+    A dictionary may have words that no row has: they are left away.
+    """
     import pyarrow as arrow
 
     if not arrow.types.is_dictionary(cells.type):
         cells = cells.dictionary_encode()
     cells = cells.unify_dictionaries().combine_chunks()
-    # Indices may be unsigned.
-    codes = cells.indices.cast(arrow.int64()).fill_null(-1)
-    return cells.dictionary, codes.to_numpy(zero_copy_only=False)
+    indices = cells.indices.cast(arrow.int64())  # they may be unsigned
+    indices = indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    used, codes = np.unique(indices, return_inverse=True)
+    return cells.dictionary.take(arrow.array(used, mask=used < 0)), codes
 
 
-def _numbers(cells: Any) -> np.ndarray:
+def _text(cells: Any, decimal: str, missing: list[str]) -> Column:
+    """Return a column of text. A long text that many rows share is not copied."""
     import pyarrow as arrow
 
-    return np.asarray(cells.cast(arrow.float64(), safe=False))
-
-
-def _plain(cells: Any, decimal: str, missing: Any) -> Column:
-    """Return a column of text whose cells are numbers. Raises ArrowInvalid if some are not."""
-    import pyarrow.compute as compute
-
-    text, is_missing = _trimmed(cells, missing)
-    present = compute.if_else(is_missing, None, _pointed(text, decimal))
-    if present.null_count == len(present):
-        return Column(reason="no number")
-    numbers = _numbers(present)
-    return Column(numbers, rounded=_beyond(numbers) and _holds_long(text))
-
-
-def _text(dictionary: Any, codes: np.ndarray, decimal: str, missing: Any) -> Column:
-    """Return a column of text, of which `dictionary` holds the different cells."""
-    import pyarrow as arrow
-    import pyarrow.compute as compute
-
+    words, codes = cells, slice(None)
+    if arrow.types.is_dictionary(cells.type):
+        words, codes = distinct(cells)
     try:
-        words = dictionary.cast(arrow.large_string())
-    except arrow.ArrowNotImplementedError:  # such as intervals
-        words = arrow.array(map(str, dictionary.to_pylist()), arrow.large_string())
-    text, is_missing = _trimmed(words, missing)
-    times = np.bincount(codes[codes >= 0], minlength=len(words))
-    present = ~_mask(is_missing) & (times > 0)
-    pointed = _pointed(text, decimal)
-    is_number = present & _mask(_matches(pointed, _NUMBER))
-    is_odd = present & ~is_number & _mask(_matches(text, f"{_ODD}|{_NUMBER}"))
-    total = times[present].sum()
-
-    def example(which: np.ndarray) -> str:
-        rows = np.append(which, False)[codes]
-        return plain(text[int(codes[np.argmax(rows)])].as_py(), 30)
-
-    if not total:
-        return Column(reason="no number")
-    if times[is_number].sum() == total:
-        numbers = _numbers(compute.if_else(arrow.array(is_number), pointed, None))
-        numbers = np.append(numbers, np.nan)[codes]
-        return Column(numbers, rounded=_beyond(numbers) and _holds_long(text))
-    for pair in _TRUTHS:
-        values = compute.index_in(
-            compute.utf8_lower(text), arrow.array(pair, text.type)
-        )
-        if sorted(set(values.to_numpy(zero_copy_only=False)[present])) == [0, 1]:
-            numbers = np.append(_numbers(values), np.nan)
-            numbers[:-1][~present] = np.nan
-            return Column(numbers[codes], truths=True)
-    if 2 * times[is_number | is_odd].sum() > total:
-        if is_odd.any():
-            odd = example(is_odd)
-            comma = decimal == "." and "%" not in odd
-            written = "with commas, such as" if comma else "that are written as"
-            return Column(fault=f"holds numbers {written} '{odd}'")
-        others = present & ~is_number
-        return Column(
-            fault=f"holds {times[others].sum():,} cells of text among {total:,}, such as '{example(others)}'"
-        )
-    few = np.count_nonzero(present) <= FEW
-    return Column(reason=f"text, such as '{example(present)}'", categories=bool(few))
+        return _numbers(*_present(words, decimal, missing), codes)
+    except arrow.ArrowInvalid:  # some cell is not a number
+        words, codes = distinct(cells)
+        return _words(*_present(words, decimal, missing), codes)
 
 
-def _trimmed(words: Any, missing: Any) -> tuple[Any, Any]:
-    """Return words without white space around them, and which of them stand for a missing cell."""
+def _present(words: Any, decimal: str, missing: list[str]) -> tuple[Any, Any]:
+    """Return words without white space around them, None for missing ones, and the same with decimal points."""
+    import pyarrow as arrow
     import pyarrow.compute as compute
 
     text = compute.utf8_trim_whitespace(words)
     lowered = compute.utf8_lower(text)
-    return text, compute.is_in(lowered, value_set=missing.cast(lowered.type))
+    is_missing = compute.is_in(lowered, value_set=arrow.array(missing, lowered.type))
+    text = compute.if_else(is_missing, None, text)
+    if decimal == ".":
+        return text, text
+    # A point is then no part of a number.
+    pointed = compute.replace_substring(text, ".", "_")
+    return text, compute.replace_substring(pointed, ",", ".")
 
 
-def _pointed(text: Any, decimal: str) -> Any:
-    """Return text with decimal points. Points that are no decimal points become what is no part of a number."""
+def _numbers(text: Any, pointed: Any, codes: Any) -> Column:
+    """Return words that are numbers or missing as a column. Raises ArrowInvalid if some are not."""
+    import pyarrow as arrow
     import pyarrow.compute as compute
 
-    if decimal == ".":
-        return text
-    return compute.replace_substring(
-        compute.replace_substring(text, ".", "_"), ",", "."
-    )
+    if text.null_count == len(text):
+        return Column(reason="no number")
+    numbers = np.asarray(pointed.cast(arrow.float64()))
+    is_rounded = _is_large(numbers) and compute.any(_matches(text, _LONG)).as_py()
+    return Column(numbers[codes], fault=ROUNDED if is_rounded else "")
+
+
+def _words(text: Any, pointed: Any, codes: np.ndarray) -> Column:
+    """Return a column of different words, some of which are not numbers."""
+    import pyarrow as arrow
+    import pyarrow.compute as compute
+
+    rows = np.bincount(codes)
+    is_present = np.asarray(text.is_valid())
+    is_word = is_present & ~np.asarray(_matches(pointed, _NUMBER))
+    example = f"such as '{plain(text[int(np.argmax(is_word))], 30)}'"
+    total = rows[is_present].sum()
+    if 2 * rows[np.asarray(_matches(text, _NUMERIC))].sum() > total:
+        fault = f"holds {rows[is_word].sum():,} cells that are not numbers among {total:,}, {example}"
+        return Column(np.full(len(codes), np.nan), fault=fault)
+    reason = f"text, {example}"
+    different = text.drop_null().unique()
+    if len(different) > _FEW:
+        return Column(reason=reason)
+    lowered = {*compute.utf8_lower(different).to_pylist()}
+    is_truth = lowered in _TRUTHS
+    if is_truth:
+        text = compute.utf8_lower(text)
+    values = sorted(lowered if is_truth else different.to_pylist())
+    places = compute.index_in(text, value_set=arrow.array(values, text.type))
+    codes = np.asarray(places.fill_null(-1))[codes]
+    if is_truth:
+        return Column(np.where(codes < 0, np.nan, codes), truths=True)
+    # Values that are not plain could not be told apart as names.
+    is_plain = values == [plain(value) for value in values]
+    return Column(reason=reason, values=tuple(values) if is_plain else (), codes=codes)
 
 
 def _matches(text: Any, pattern: str) -> Any:
+    """Return for every word whether it has a pattern, False for None."""
     import pyarrow.compute as compute
 
-    return compute.match_substring_regex(text, pattern)
+    return compute.match_substring_regex(text, pattern).fill_null(False)
 
 
-def _mask(matches: Any) -> np.ndarray:
-    return np.asarray(matches.fill_null(False).to_numpy(zero_copy_only=False), bool)
-
-
-def _beyond(numbers: np.ndarray) -> bool:
+def _is_large(numbers: np.ndarray) -> bool:
     return bool(np.any(np.abs(numbers) >= LARGEST_WHOLE))
-
-
-def _holds_long(text: Any) -> bool:
-    """Return whether some cell is a whole number of more digits than a double holds."""
-    import pyarrow.compute as compute
-
-    return bool(compute.any(_matches(text, r"^[+-]?\d{16,}$")).as_py())
-
-
-def _first(cells: Any) -> str:
-    present = cells.drop_null()
-    return plain(present[0].as_py(), 30) if len(present) else "nothing"

@@ -1,300 +1,210 @@
-"""Which columns of a table are chosen, and the classes of its rows. Cells are left to `_open` to judge."""
+"""What is asked of a table, and which of its columns that chooses."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from proofs_check.certify.load.cells import MISSING, Column
-from proofs_check.engine.reading import (
-    DataError,
-    as_number,
-    check_matrix,
-    listed,
-    plain,
-)
+from proofs_check.certify.load.suspects import suspect_name
+from proofs_check.certify.load.table import Moments, View
+from proofs_check.engine.reading import DataError, joined, listed, plain
 
-_MOST_COLUMNS = 100_000
+_EXCLUDED = "is excluded"
+_TARGET = "is to be predicted"
+_LABELS = "holds the labels"
+BY_OPTION = {_EXCLUDED, _TARGET, _LABELS}
+"""Why columns are left out that the user wants to leave out."""
+_MOST_COLUMNS = 100_000  # whose names do not fill the memory
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Columns of a table as they were read: nothing repaired, and nothing left out for what it holds.
+class Options:
+    """How a table is read.
 
     Attributes
     ----------
-    array : (rows, width), of a real dtype, maybe mapped from a file: the chosen columns, or all columns of the table.
-        Cells that hold no number are NaN.
-    choice : which columns of the table are chosen.
-    cells : what each of the chosen columns holds, without the numbers.
-    classes : (rows,) int32, an index into `class_names`, -1 for a missing label; None without labels.
-    class_names : names of the classes, numbers in ascending order or text in alphabetical order.
-    label : name of the column of labels, "" without one.
-    notes : sentences about what was read.
+    columns : which columns to use: names, numbers from 1, or ranges of numbers such as "5-8"; None: all.
+    labels : name or number of a column of classes, which is not used as a coordinate, or name of a vector in `.npz`;
+        None: the vector y of a `.npz` file that has one.
+    target : name or number of a column that is to be predicted, which is left out.
+    exclude : columns to leave out, as in `columns`.
+    keep : columns of numbers to use although they look like an id, a target or a copy of another one, as in `columns`.
+    standardize : whether to subtract its mean from each column, and to divide it by its standard deviation.
+    missing : "error", or "drop" to leave out rows in which a used column or the label holds no number.
+    one_hot : whether a column of text of at most 20 different values becomes a column of 0 and 1 for each value, such
+        as "colour=red", in alphabetical order. A missing cell is missing in all of them.
+    separator : of the cells in a file of text, "comma", "semicolon", "tab" or another character; None: the one that is
+        in the first line.
+    header : whether the first line of a file of text has the names of the columns, "yes" or "no"; None: it has if no
+        cell there is a number or a date, and it is an error if some are.
+    decimal : the decimal mark in text, "." or ",".
+    missing_words : words in text for missing cells, beside empty cells, NA, NaN, null, None and N/A.
     """
-
-    array: np.ndarray
-    choice: Choice
-    cells: tuple[Column, ...]
-    classes: np.ndarray | None = None
-    class_names: tuple[str, ...] = ()
-    label: str = ""
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is asked of a table: the arguments of `open_table` of the same names."""
 
     columns: Sequence[str] | None = None
     labels: str | None = None
     target: str | None = None
     exclude: Sequence[str] = ()
     keep: Sequence[str] = ()
-    rows: int | None = None
+    standardize: bool = False
+    missing: str = "error"
+    one_hot: bool = False
     separator: str | None = None
     header: str | None = None
     decimal: str = "."
     missing_words: Sequence[str] = ()
 
-
-def select(
-    where: str, array: np.ndarray, wanted: Wanted, names: Sequence[str] | None = None
-) -> Columns:
-    """Return columns of a matrix; `where` begins every message."""
-    check_matrix(where, array.dtype, array.shape)
-    width = array.shape[1]
-    if names is not None and len(names) != width:
-        raise DataError(
-            f"{where}: has {width} column(s), but {len(names)} name(s) were given"
-        )
-    choice = choose(where, numbered(width) if names is None else names, wanted)
-    notes = (*choice.notes, *shortened(wanted.rows, len(array)))
-    cells = (Column(),) * len(choice.chosen)
-    chosen = Columns(array[: wanted.rows], choice, cells, notes=notes)
-    if choice.label is None:
-        return chosen
-    return labelled(
-        where, chosen, array[:, choice.label], choice.names[choice.label], len(array)
-    )
+    def __post_init__(self) -> None:
+        """Raise DataError for a word that is none of those to choose from."""
+        choices = {
+            "missing": ("error", "drop"),
+            "header": (None, "yes", "no"),
+            "decimal": (".", ","),
+        }
+        for name, words in choices.items():
+            if getattr(self, name) not in words:
+                known = " or ".join(repr(word) for word in words if word)
+                raise DataError(f"{name} must be {known}, got {getattr(self, name)!r}")
 
 
-def labelled(
-    where: str, columns: Columns, values: np.ndarray, name: str, rows: int
-) -> Columns:
-    """Return the columns with a vector of labels for `rows` rows, of which the columns may hold only the first ones."""
-    name = plain(name)
-    if values.dtype.kind == "O":  # text in a DataFrame
-        values = np.array(
-            [
-                "" if value is None or value != value else value
-                for value in values.ravel().tolist()
-            ]
-        )
-    if values.dtype.kind not in "biufUS":
-        raise DataError(
-            f"{where}: the labels {name!r} have entries of type {values.dtype}, not numbers or text"
-        )
-    if values.shape not in ((rows,), (rows, 1)):
-        raise DataError(
-            f"{where}: the labels {name!r} have shape {values.shape}, and X has {rows} row(s)"
-        )
-    values = values.ravel()[: len(columns.array)]
-    if values.dtype.kind == "S":
-        values = np.char.decode(values, "utf-8", "replace")
-    distinct, codes = np.unique(values, return_inverse=True)
-    return classified(columns, [str(value) for value in distinct.tolist()], codes, name)
-
-
-# The choice of columns
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Names of all columns of a table, and which are the coordinates.
+@dataclass
+class Columns:
+    """Columns of a table while it is read and judged.
 
     Attributes
     ----------
-    names : of all columns, distinct.
-    chosen : numbers of the columns that are asked for, ascending.
-    label : number of the column of classes; None without one.
-    asked : numbers of the columns that are asked for by name or number, or with `keep`.
-    left_out : name of a column -> why it was not chosen, where somebody said so.
-    notes : on the names.
+    where : how messages begin.
+    options : what is asked.
+    names : of all columns of the table, plain and distinct; of a one-hot column the names of its parts.
+    chosen : names of the columns that may be coordinates.
+    labelled : name of the column of classes, if there is one.
+    trusted : names of columns that are used although their name is suspect.
+    left_out : name of a column -> why it is left out.
+    notes : sentences about what was read.
+    used : names of the columns that are still used.
+    view : (rows, len(used)), their cells; NaN if one is missing or not a number.
+    moments : of these columns.
+    labels : (rows,) int32, an index into the names of the classes that follow, -1 for a missing label; None without.
+    faults : name of a column -> what must be changed in the file before it can be used.
+    categories : name -> values of each column of text that became one-hot columns.
+    few : names of columns of text of few values, which can become one-hot columns.
     """
 
-    names: tuple[str, ...]
-    chosen: tuple[int, ...]
-    label: int | None
-    asked: frozenset[int]
-    left_out: dict[str, str]
-    notes: tuple[str, ...]
+    where: str
+    options: Options
+    names: list[str]
+    chosen: set[str] = field(default_factory=set)
+    labelled: list[str] = field(default_factory=list)
+    trusted: set[str] = field(default_factory=set)
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    used: list[str] = field(default_factory=list)
+    view: View = field(init=False)
+    moments: Moments = field(init=False)
+    labels: tuple[np.ndarray, tuple[str, ...]] | None = None
+    faults: dict[str, str] = field(default_factory=dict)
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    few: list[str] = field(default_factory=list)
 
-    @property
-    def chosen_names(self) -> tuple[str, ...]:
-        """The names of the chosen columns."""
-        return tuple(self.names[i] for i in self.chosen)
+    def leave_out(self, reasons: dict[str, str]) -> None:
+        """Leave out some of the columns that are used. Raises DataError if none is left."""
+        self.left_out |= reasons
+        is_used = np.array([name not in reasons for name in self.used], bool)
+        self.used = self.among_used(is_used)
+        self.view = self.view.only(is_used)
+        self.moments = self.moments.only(is_used)
+        if not self.used:
+            raise DataError(f"{self.where}: no column is left to use: {self.listing()}")
+
+    def doubt(self, reasons: dict[str, str]) -> None:
+        """Leave out some of the columns that are used, except for those that are trusted."""
+        doubted = {name: reasons[name] for name in reasons.keys() - self.trusted}
+        self.leave_out(doubted)
+
+    def among_used(self, mask: np.ndarray) -> list[str]:
+        """Return the names of some of the columns that are used."""
+        return [self.used[i] for i in np.flatnonzero(mask)]
+
+    def parts(self, name: str) -> list[str]:
+        """Return the names of the one-hot columns of a column, or its own name."""
+        if name not in self.categories:
+            return [name]
+        return [f"{name}={value}" for value in self.categories[name]]
+
+    def listing(self, omitted: Set[str] = frozenset()) -> str:
+        """Return which columns are left out and why, except for some reasons, and how they could be used."""
+        parts = []
+        for name in self.names:
+            why = self.left_out.get(name)
+            if why and why not in omitted:
+                parts.append(f"'{name}' ({why})")
+        if not parts:
+            return ""
+        listing = f"{joined(parts)}; --keep NAME (keep=['NAME']) uses a column of numbers all the same"
+        if self.few:
+            listing += f", and --one-hot (one_hot=True) uses text of few values: {listed(self.few)}"
+        return listing
 
 
-def numbered(width: int) -> list[str]:
-    return [
-        f"x{i}" for i in range(1, min(width, _MOST_COLUMNS) + 1)
-    ]  # a declared width may be any number
-
-
-def check_width(where: str, width: int) -> None:
+def choose(
+    where: str, width: int, header: Sequence[str] | None, options: Options
+) -> Columns:
+    """Return which of the columns of a table are coordinates; without a header they are named x1, x2, ..."""
     if width >= _MOST_COLUMNS:
         raise DataError(
             f"{where}: has {_MOST_COLUMNS:,} columns or more, which is too wide"
         )
-
-
-def shortened(rows: int | None, total: int) -> tuple[str, ...]:
-    return (
-        ()
-        if rows is None or rows >= total
-        else (f"Only the first {rows:,} of {total:,} rows are used.",)
-    )
-
-
-def _distinct_names(held: Sequence[str]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return plain and distinct names with their numbers, and a sentence if some were not distinct."""
-    places: dict[str, int] = {}
-    repeated: list[str] = []
-    for i, name in enumerate(map(plain, held)):
-        if name in places:
-            repeated.append(name)
-        while name in places:
-            name = f"{name} ({i + 1})"
-        places[name] = i
-    if not repeated:
-        return places, ()
-    return places, (
-        f"Several columns have the same name; the later ones are numbered: {listed(dict.fromkeys(repeated))}.",
-    )
-
-
-def choose(where: str, held: Sequence[str], wanted: Wanted) -> Choice:
-    """Return which columns of those that a table holds are its coordinates, in the order of the table."""
-    check_width(where, len(held))
-    places, notes = _distinct_names(held)
-    names = tuple(places)
-
-    def positions(texts: Sequence[str] | None) -> list[list[int]]:
-        return [_positions(where, str(text), places) for text in texts or ()]
-
-    left_out = dict.fromkeys(chain(*positions(wanted.exclude)), "is excluded")
-    label = None
-    for text, why in (
-        (wanted.target, "is to be predicted"),
-        (wanted.labels, "holds the labels"),
-    ):
-        if text is None:
-            continue
-        (label, *others) = positions([text])[0]
-        if others:
-            raise DataError(
-                f"{where}: {plain(text)!r} names several columns, and one column {why}"
-            )
-        left_out[label] = why
-    if wanted.labels is None:
-        label = None
-    kept = positions(wanted.keep)
-    for i in chain(*kept):
-        if i in left_out:
-            raise DataError(
-                f"{where}: column {names[i]!r} cannot be kept, since it {left_out[i]}"
-            )
-    parts = positions(wanted.columns)
-    chosen = {*chain(*parts, *kept)}
-    if wanted.columns is None:
-        chosen = set(places.values())
+    names: dict[str, None] = {}
+    for i, name in enumerate(header or [f"x{i + 1}" for i in range(width)]):
+        distinct = plain(name)
+        while distinct in names:
+            distinct += f" ({i + 1})"
+        names[distinct] = None
+    columns = Columns(where, options, list(names))
+    left_out = dict.fromkeys(_find(columns, options.exclude), _EXCLUDED)
+    if options.target is not None:
+        left_out |= dict.fromkeys(_find(columns, [options.target]), _TARGET)
+    if options.labels is not None:
+        columns.labelled = _find(columns, [options.labels])
+        left_out |= dict.fromkeys(columns.labelled, _LABELS)
+    if len(columns.labelled) > 1:
+        raise DataError(f"{where}: one column holds the labels, not {options.labels}")
+    columns.trusted = {*_find(columns, options.keep)}
+    chosen = {*names} if options.columns is None else {*columns.trusted}
+    for text in options.columns or ():
+        part = _find(columns, [text])
+        chosen.update(part)
+        if len(part) == 1:  # who passes a range has not looked at each of its columns
+            columns.trusted.update(part)
     chosen -= left_out.keys()
-    if not chosen and names:
-        raise DataError(f"{where}: no column is chosen")
-    named = [part[0] for part in parts if len(part) == 1]
-    return Choice(
-        names,
-        tuple(sorted(chosen)),
-        label,
-        frozenset([*named, *chain(*kept)]),
-        {names[i]: why for i, why in sorted(left_out.items())},
-        notes,
-    )
+    if len(chosen) > 1:
+        for name in chosen - columns.trusted:
+            left_out[name] = suspect_name(name, columns.names)
+    columns.left_out = {name: why for name, why in left_out.items() if why}
+    columns.chosen = chosen - columns.left_out.keys()
+    if not columns.chosen:
+        raise DataError(f"{where}: no column is left to use: {columns.listing()}")
+    return columns
 
 
-def _positions(where: str, text: str, places: dict[str, int]) -> list[int]:
-    """Return the columns that a name, a number or a range of numbers stands for."""
-    text = text.strip()
-    if text in places:
-        return [places[text]]
-    numbers = re.fullmatch(r"([0-9]{1,9})(?: *- *([0-9]{1,9}))?", text)
-    if numbers is None:
-        raise DataError(
-            f"{where}: there is no column named {plain(text)!r}; the columns are {listed(places)}"
-        )
-    low = int(numbers[1])
-    high = int(numbers[2] or low)
-    if not 1 <= low <= high <= len(places):
-        raise DataError(
-            f"{where}: there is no column {plain(text)}; columns are numbered from 1 to {len(places)}"
-        )
-    return list(range(low - 1, high))
-
-
-# Labels
-
-
-def classified(
-    columns: Columns,
-    cells: Sequence[str],
-    codes: np.ndarray,
-    name: str,
-    missing_words: Sequence[str] = (),
-) -> Columns:
-    """Return the columns with classes, whose distinct cells are `cells` and whose rows are `codes` of them.
-
-    Among numbers the usual words for a missing value are missing labels. Among words they are classes, such as NA for
-    Namibia, unless `missing_words` has them.
-    """
-    words = [cell.strip() for cell in cells]
-    missing = {"", *(word.lower() for word in missing_words)}
-    present = {word: word for word in words if word.lower() not in missing}
-    numbers: dict[str, Any] = {
-        word: _class(word) for word in present if word.lower() not in MISSING
-    }
-    values: dict[str, Any] = present
-    if not any(isinstance(number, str) for number in numbers.values()):
-        values = {word: n for word, n in numbers.items() if math.isfinite(n)}
-    distinct = sorted(set(values.values()))
-    order = {value: i for i, value in enumerate(distinct)}
-    index = [order[values[word]] if word in values else -1 for word in words]
-    odd = [word for word in distinct if str(word).lower() in MISSING]
-    notes = [
-        f"The label '{word}' is taken for a class (--missing-words {word}: for a missing label)."
-        for word in odd
-    ]
-    return replace(
-        columns,
-        classes=np.array(index, np.int32)[codes],
-        class_names=tuple(map(plain, distinct)),
-        label=name,
-        notes=(*columns.notes, *notes),
-    )
-
-
-def _class(cell: str) -> int | float | str:
-    """Return a label as a number where it is one: "1" and "1.0" are one class."""
-    number = as_number(cell)
-    if number is None:
-        return cell
-    try:
-        return int(cell)  # whole numbers of any length stay apart
-    except ValueError:
-        return int(number) if number.is_integer() else number
+def _find(columns: Columns, texts: Sequence[str]) -> list[str]:
+    """Return the columns that names, numbers and ranges of numbers stand for."""
+    names = columns.names
+    matches: list[str] = []
+    for text in texts:
+        text = str(text).strip()
+        numbers = re.fullmatch(r"([1-9][0-9]{0,8})(?: *- *([0-9]{1,9}))?", text)
+        last = int(numbers[2] or numbers[1]) if numbers else 0
+        if text in names:
+            matches.append(text)
+        elif numbers and int(numbers[1]) <= last <= len(names):
+            matches += names[int(numbers[1]) - 1 : last]
+        else:
+            raise DataError(
+                f"{columns.where}: there is no column {plain(text)!r}; columns have numbers from 1 to {len(names)}, "
+                f"and the names {listed(names)}"
+            )
+    return matches

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from proofs_check.certify.load.table import Moments, View
+from proofs_check.certify.load.table import View
 
 # Last words of a name.
 _IDS = {"id", "ids", "uuid", "guid", "identifier", "rowid", "rownum"}
@@ -22,47 +22,29 @@ _UNNAMED = re.compile(
 _FEWEST = 10  # rows from which on 1, 2, 3, ... is no coincidence
 
 
-def suspects(
-    view: View, moments: Moments, names: Sequence[str], trusted: set[int]
-) -> dict[int, str]:
-    """Return the columns of numbers that a careful person would not use as coordinates, and why.
-
-    A single column stays as it is.
-    """
-    reasons: dict[int, str] = {}
-    lowered = {name.casefold() for name in names}
-    for i, name in enumerate(names):
-        if i in trusted or view.dim == 1:
-            continue
-        words = [word.casefold() for word in _WORDS.findall(name)]
-        last = words[-1] if words else ""
-        low, high = moments.low[i], moments.high[i]
-        if last in _TARGETS or (name.casefold() == "y" and "x" not in lowered):
-            reasons[i] = "the name of a target, for --labels or --target"
-        elif _UNNAMED.fullmatch(name):
-            reasons[i] = "has no name"
-        elif last in _IDS:
-            reasons[i] = "the name of an id"
-        elif not moments.whole[i]:
-            continue
-        elif last in _KEYS and len(np.unique(_cells(view, i))) == view.rows:
-            reasons[i] = "the name of an id"
-        elif low in (0, 1) and high - low == view.rows - 1 >= _FEWEST - 1:
-            if np.array_equal(_cells(view, i), np.arange(low, high + 1)):
-                reasons[i] = "counts the rows"
-        elif 19000101 <= low <= high <= 21001231:
-            month_and_day = _cells(view, i) % 10_000
-            days = month_and_day % 100
-            if np.all(
-                (month_and_day < 1_300)
-                & (month_and_day > 100)
-                & (days >= 1)
-                & (days <= 31)
-            ):
-                reasons[i] = "dates as numbers"
-    return reasons
+def suspect_name(name: str, names: Sequence[str]) -> str:
+    """Return why the name of a column is suspect among others, or ""."""
+    last = _last_word(name)
+    if last in _TARGETS or (name in ("y", "Y") and not {"x", "X"} & {*names}):
+        return "the name of a target, for --labels or --target"
+    if _UNNAMED.fullmatch(name):
+        return "has no name"
+    return "the name of an id" if last in _IDS else ""
 
 
-def _cells(view: View, i: int) -> np.ndarray:
-    column = view.restricted(np.array([i]))
-    return np.concatenate([block[0] for block in column.transposed()])
+def suspect_cells(name: str, column: View, low: float, high: float) -> str:
+    """Return why a column of whole numbers is suspect, or "". Its cells are read only if its name or limits are."""
+    rows = column.num_rows
+    is_key = _last_word(name) in _KEYS
+    if is_key or (low in (0, 1) and high - low == rows - 1 >= _FEWEST - 1):
+        cells = np.concatenate([*column.transposed()], axis=1)[0]
+        if is_key and np.diff(np.sort(cells)).all():
+            return "the name of an id"
+        if np.all(np.diff(cells) == 1):
+            return "counts the rows"
+    return "dates as numbers" if 19000101 <= low <= high <= 21001231 else ""
+
+
+def _last_word(name: str) -> str:
+    words = _WORDS.findall(name)
+    return words[-1].casefold() if words else ""
