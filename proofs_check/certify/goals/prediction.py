@@ -335,8 +335,8 @@ def _guarantee(request: Request, table: Table, target: Target) -> str:
     )
     if table.duplicate_rows:
         text += (
-            " Some rows equal an earlier one. If the table was made by copying rows, its rows are not independent: "
-            "copies of training rows are among the rows held out, and their losses are too small."
+            f" {table.duplicate_rows:,} rows equal an earlier one. If the table was made by copying rows, its rows are "
+            "not independent: copies of training rows are among the rows held out, and their losses are too small."
         )
     return text
 
