@@ -293,55 +293,21 @@ def _random_feature_pca(rows: int, eps: float) -> Family:
     def rank(size: int) -> int:
         return min(_components(size, eps), num_points(size))
 
-    def draw(
-        fourier: Any,
-        key: Any,
-        kernel: Any,
-        points: Any,
-        dim: int,
-        dtype: Any,
-        sizes: Sizes,
-    ) -> Any:
-        phi = fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
-        components = sizes["num_components"]
+    def reduced(phi: Any, points: Any, rank: int) -> Any:
         return features.random_feature_pca(
-            phi, points, num_components=components, centered=False
+            phi, points, num_components=rank, centered=False
         )
 
     line = "phi = features.random_feature_pca(phi, points, num_components={num_components}, centered=False)"
-    return Family(
-        name="random_feature_pca",
-        unit="num_frequencies",
-        sizes=lambda size: {
-            "num_frequencies": size,
-            "num_components": rank(size),
-            "num_points": num_points(size),
-        },
-        num_features=rank,
-        num_points=num_points,
-        draw=partial(draw, _draw_fourier),
-        python=lambda sizes: (
-            f"{_fourier_python('paired_fourier', sizes)}\n{line.format(**sizes)}"
-        ),
-        largest=MOST_FEATURES // 2,
-        shared=partial(draw, _shared_fourier),
+    return _of_components(
+        "random_feature_pca", "num_components", rank, num_points, reduced, line
     )
 
 
 def _streaming_pca(rows: int, dim: int, eps: float) -> Family:
     stream = min(rows, STREAM, max(STREAMED // dim, 1000))
 
-    def draw(
-        fourier: Any,
-        key: Any,
-        kernel: Any,
-        points: Any,
-        dim: int,
-        dtype: Any,
-        sizes: Sizes,
-    ) -> Any:
-        phi = fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
-        rank = sizes["sketch_size"]
+    def reduced(phi: Any, points: Any, rank: int) -> Any:
         pca = features.streaming_pca(phi, sketch_size=rank)
         return pca.finalize(pca.update(pca.init(), points), num_components=rank)
 
@@ -350,16 +316,44 @@ def _streaming_pca(rows: int, dim: int, eps: float) -> Family:
         "state = pca.update(pca.init(), points)\n"
         "phi = pca.finalize(state, num_components={sketch_size})"
     )
+    rank = partial(_components, eps=eps)
+    return _of_components(
+        "streaming_pca", "sketch_size", rank, lambda _size: stream, reduced, lines
+    )
+
+
+def _of_components(
+    name: str,
+    kept: str,
+    rank: Callable[[int], int],
+    num_points: Callable[[int], int],
+    reduced: Callable[[Any, Any, int], Any],
+    lines: str,
+) -> Family:
+    """Return the map `reduced(phi, points, rank)`, which `lines` of Python write; `kept` is the name of its rank."""
+
+    def draw(
+        fourier: Any,
+        key: Any,
+        kernel: Any,
+        points: Any,
+        dim: int,
+        dtype: Any,
+        sizes: Sizes,
+    ) -> Any:
+        phi = fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
+        return reduced(phi, points, sizes[kept])
+
     return Family(
-        name="streaming_pca",
+        name=name,
         unit="num_frequencies",
         sizes=lambda size: {
             "num_frequencies": size,
-            "sketch_size": _components(size, eps),
-            "num_points": stream,
+            kept: rank(size),
+            "num_points": num_points(size),
         },
-        num_features=partial(_components, eps=eps),
-        num_points=lambda _size: stream,
+        num_features=rank,
+        num_points=num_points,
         draw=partial(draw, _draw_fourier),
         python=lambda sizes: (
             f"{_fourier_python('paired_fourier', sizes)}\n{lines.format(**sizes)}"
