@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,19 +120,17 @@ class Candidates:
         lowest = math.inf
         for number, family in enumerate(families, 1):
             sizes = self._sizes(family, lowest)
-            outcome = self.store.get("look", family.name)
-            if outcome is None and not sizes:
-                outcome = Outcome(None, 1.0, 0.0, "too dear", [])
-            if outcome is None:
-                outcome = look(
+            outcome = Outcome(None, 1.0, 0.0, "too dear", [])
+            if sizes:
+                run = partial(
+                    look,
                     self.trials.trial(family),
                     sizes,
                     start=START,
                     eps=self.request.eps,
                     report=self._report(f"look {number} of {len(families)}", family),
                 )
-                outcome = self._ended(outcome, sizes, family)
-                self.store.put("look", family.name, outcome)
+                outcome = self._finished("look", family, sizes, run)
             lowest = min(lowest, self._cost(family, outcome.size))
             outcomes[family.name] = outcome
         return outcomes
@@ -144,37 +143,50 @@ class Candidates:
         outcomes: dict[str, Outcome] = {}
         lowest = math.inf
         for number, family in enumerate(families, 1):
-            name = family.name
-            outcome = looks[name]
+            outcome = looks[family.name]
             sizes = self._sizes(family, lowest)
             if outcome.size is not None and outcome.size not in sizes:
                 outcome = replace(outcome, size=None, stopped="too dear")
             if outcome.size is not None:
-                judged = self.store.get("judge", name)
-                if judged is None:
-                    judged = certify_from(
-                        self.trials.trial(family),
-                        sizes,
-                        outcome.size,
-                        eps=self.request.eps,
-                        delta=self.request.delta - self.trials.goal.slack,
-                        alpha=error_rate / len(families),
-                        report=self._report(f"map {number} of {len(families)}", family),
-                    )
-                    judged = self._ended(judged, sizes, family)
-                    self.store.put("judge", name, judged)
+                run = partial(
+                    certify_from,
+                    self.trials.trial(family),
+                    sizes,
+                    outcome.size,
+                    eps=self.request.eps,
+                    delta=self.request.delta - self.trials.goal.slack,
+                    alpha=error_rate / len(families),
+                    report=self._report(f"map {number} of {len(families)}", family),
+                )
+                judged = self._finished("judge", family, sizes, run)
                 outcome = replace(judged, probes=[*outcome.probes, *judged.probes])
             lowest = min(lowest, self._cost(family, outcome.size))
-            outcomes[name] = outcome
+            outcomes[family.name] = outcome
         return outcomes
 
-    def _sizes(self, family: Family, lowest: float) -> list[int]:
-        """Return the sizes to try: at most what a statement demands, and none much dearer than the cheapest map."""
-        largest = family.largest
+    def _finished(
+        self, step: str, family: Family, sizes: list[int], run: Callable[[], Outcome]
+    ) -> Outcome:
+        """Return the outcome of a step for a map, from the store if it is there."""
+        outcome = self.store.get(step, family.name)
+        if outcome is None:
+            outcome = run()
+            if outcome.stopped == "too large" and sizes[-1] < self._largest(family):
+                outcome = replace(outcome, stopped="too dear")
+            self.out_of_time |= outcome.stopped == "out of time"
+            self.store.put(step, family.name, outcome)
+        return outcome
+
+    def _largest(self, family: Family) -> int:
+        """Return the largest size to try: no more than a valid statement demands."""
         probe = self.stated.get(family.name)
-        if probe is not None and not probe.failures:
-            largest = min(largest, probe.size)
-        sizes = grid(1, largest)
+        if probe is None or probe.failures:
+            return family.largest
+        return probe.size
+
+    def _sizes(self, family: Family, lowest: float) -> list[int]:
+        """Return the sizes to try, of which none is much dearer than the cheapest map."""
+        sizes = grid(1, self._largest(family))
         return [size for size in sizes if self._cost(family, size) <= DEAR * lowest]
 
     def _cost(self, family: Family, size: int | None) -> float:
@@ -182,16 +194,6 @@ class Candidates:
         if size is None:
             return math.inf
         return cost(family, size, self.trials.table.dim)
-
-    def _ended(self, outcome: Outcome, sizes: list[int], family: Family) -> Outcome:
-        """Return the outcome, "too dear" if larger sizes were left out; and remember the deadline."""
-        self.out_of_time |= outcome.stopped == "out of time"
-        is_limited = sizes[-1] < family.largest
-        if outcome.stopped == "too large" and is_limited:
-            probe = self.stated.get(family.name)
-            if probe is None or sizes[-1] < probe.size:
-                return replace(outcome, stopped="too dear")
-        return outcome
 
     def _report(self, which: str, family: Family) -> Callable[[int, int, int], None]:
         def report(size: int, count: int, failures: int) -> None:

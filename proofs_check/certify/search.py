@@ -17,6 +17,7 @@ probability comes from the same evidence, and is false with a probability of at 
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -92,26 +93,24 @@ class Draws:
         self.trial = trial
         self.report = report
         self.errors: dict[tuple[int, int], list[float]] = {}
+        self.failures: Counter[tuple[int, int]] = Counter()
 
-    def draw(self, size: int, stage: int) -> bool:
-        """Return whether a fresh draw fails."""
-        number = len(self.errors.get((size, stage), ()))
-        # After the trial, which may raise: a probe has one error at least.
-        error = float(self.trial(size, stage, number))
-        errors = self.errors.setdefault((size, stage), [])
+    def draw(self, size: int, stage: int) -> int:
+        """Draw once, and return how many draws of this size and stage have failed."""
+        at = (size, stage)
+        # Before the list is made: the trial may raise, and a probe has one error at least.
+        error = float(self.trial(size, stage, len(self.errors.get(at, ()))))
+        errors = self.errors.setdefault(at, [])
         errors.append(error)
+        self.failures[at] += not error <= self.eps
         if self.report is not None:
-            self.report(size, len(errors), self.failures(size, stage))
-        return not error <= self.eps
-
-    def failures(self, size: int, stage: int) -> int:
-        """Return how many draws of a size and stage failed."""
-        return sum(not error <= self.eps for error in self.errors[size, stage])
+            self.report(size, len(errors), self.failures[at])
+        return self.failures[at]
 
     def probes(self) -> list[Probe]:
         """Return all draws by size and stage, in the order of the first draw."""
         return [
-            Probe(size, stage, errors, self.failures(size, stage))
+            Probe(size, stage, errors, self.failures[size, stage])
             for (size, stage), errors in self.errors.items()
         ]
 
@@ -186,9 +185,8 @@ def judge(
 ) -> float | None:
     """Return an upper limit of the failure probability that is at most delta, or None if the size is given up."""
     rule = rule_of(delta, alpha)
-    failures = 0
     for number, certified in enumerate(rule.certified, 1):
-        failures += draws.draw(size, stage)
+        failures = draws.draw(size, stage)
         if failures <= certified:
             upper = sequential.binomial_limits(failures, number, alpha)[1]
             return min(float(upper), delta)
