@@ -9,7 +9,7 @@ import scipy.linalg
 
 from jaxkern import kernels
 from jaxkern.gram import gram
-from proofs_check.certify.load.table import Table, rows_for
+from proofs_check.certify.load.table import Table, rows_for, slices
 from proofs_check.certify.points import distinct
 
 SAMPLE = 2_000
@@ -20,7 +20,6 @@ MOST_CELLS = 2**25
 """Rows times columns of a table whose pairs are counted, at most: copies of the points take four times 256 MiB."""
 EDGES = (np.arange(241) / 40) ** 2
 """Lower edges of the bins of squared distances: steps of 1/40 lengthscale, up to 6. Theorem F says the same beyond."""
-_BLOCK = 2**22
 _TILE = 256
 
 
@@ -55,12 +54,8 @@ def facts(key: Any, table: Table, kernel: Any, lengthscale: float) -> Facts:
 
     O(SAMPLE^2 dim + SAMPLE^3), one pass over the rows for the diameter, and O(rows^2 dim / 2) if pairs are counted.
     """
-    sample = rows_for(key, table.rows, min(table.rows, SAMPLE))
-    points = table.take(sample, "float64")
-    with jax.enable_x64(True):
-        sigma = np.asarray(gram(kernel, points)) / len(points)
-    # Rounding makes the smallest eigenvalues negative.
-    values = np.maximum(scipy.linalg.eigvalsh(sigma)[::-1], 0)
+    points = sample_of(key, table)
+    values = eigenvalues_of(kernel, points)
     center = points.mean(axis=0)
     pairs = None
     small = table.rows <= MOST_ROWS and table.rows * table.dim <= MOST_CELLS
@@ -73,13 +68,25 @@ def facts(key: Any, table: Table, kernel: Any, lengthscale: float) -> Facts:
     return Facts(table.rows, table.dim, kernel, values, diameter, pairs)
 
 
+def sample_of(key: Any, table: Table) -> np.ndarray:
+    """Return the rows behind the spectrum, at most `SAMPLE`, which `key` draws."""
+    rows = rows_for(key, table.rows, min(table.rows, SAMPLE))
+    return table.take(rows, "float64")
+
+
+def eigenvalues_of(kernel: Any, points: np.ndarray) -> np.ndarray:
+    """Return the eigenvalues of K / n, descending."""
+    with jax.enable_x64(True):
+        sigma = np.asarray(gram(kernel, points)) / len(points)
+    # Rounding makes the smallest eigenvalues negative.
+    return np.maximum(scipy.linalg.eigvalsh(sigma)[::-1], 0)
+
+
 def _diameter(table: Table, center: np.ndarray) -> float:
     """Return an upper bound of the diameter, twice the radius; it is at most twice as long for a mean of rows."""
     radius = 0.0
-    size = max(_BLOCK // table.dim, 1)
-    for start in range(0, table.rows, size):
-        stop = min(start + size, table.rows)
-        block = table.take(np.arange(start, stop), "float64")
+    for part in slices(table.rows, table.dim):
+        block = table.take(np.arange(part.start, part.stop), "float64")
         radius = max(radius, float(np.linalg.norm(block - center, axis=1).max()))
     # Each norm is off by at most (dim + 2) eps: 1e-9 is more than that up to four million columns.
     return 2 * radius * (1 + 1e-9)

@@ -26,7 +26,7 @@ from proofs_check.certify.certificate import (
     Run,
     Spectrum,
 )
-from proofs_check.certify.facts import Facts, facts
+from proofs_check.certify.facts import eigenvalues_of, facts, sample_of
 from proofs_check.certify.goals import prediction
 from proofs_check.certify.goals.clustering import RESTARTS, Clustering
 from proofs_check.certify.goals.distance import Distance
@@ -199,6 +199,9 @@ def _certificate(call: _Call, table: Table) -> Certificate:
     clusters = None
     if isinstance(goal, Clustering):
         clusters = _clusters(keys.clusters, goal, trials, drawing)
+    remarks = [remark]
+    if trials.sample_rows is None:
+        remarks.append(goal.left_out(trials.all_rows()))
     return _assembled(
         call,
         trials,
@@ -208,11 +211,11 @@ def _certificate(call: _Call, table: Table) -> Certificate:
         goal_words=goal.words,
         guarantee=search.guarantee(best, rounding) if best else "",
         reasons=reasons(request, trials, rows),
-        data=_data(table, table.rows, [remark, *_left_out(trials)]),
+        data=_data(table, table.rows, remarks),
         theory=[_demanded(demand, known[demand.map]) for demand in demanded],
         maps=rows,
         search=search.ended(),
-        spectrum=_spectrum(about, request.eps),
+        spectrum=_spectrum(about.eigenvalues, request.eps),
         clustering=clusters,
     )
 
@@ -228,7 +231,7 @@ def _prediction(call: _Call, table: Table) -> Certificate:
     dtype = request.dtype or widest
     trials = Trials(call.key, train, kernel, None, dtype, call.deadline)
     fitted = prediction.predict(trials, held_out, request, call.say)
-    about = facts(keys.facts, train, kernel, lengthscale.value)
+    eigenvalues = eigenvalues_of(kernel, sample_of(keys.facts, train))
     best = next((row for row in fitted.maps if row.recommended), None)
     return _assembled(
         call,
@@ -243,7 +246,7 @@ def _prediction(call: _Call, table: Table) -> Certificate:
         theory=[],
         maps=fitted.maps,
         search=ended(fitted.finished, request.time),
-        spectrum=_spectrum(about, request.eps),
+        spectrum=_spectrum(eigenvalues, request.eps),
         prediction=fitted.predicted,
     )
 
@@ -392,13 +395,6 @@ def _picture(goal: Clustering, key: Any, phi: Any, prepared: Any) -> list[Cluste
     ]
 
 
-def _left_out(trials: Trials) -> list[str]:
-    """Return what the goal separation leaves out of the table, in words."""
-    if trials.goal.name != "separation" or trials.sample_rows is not None:
-        return []
-    return [trials.all_rows().words]
-
-
 def _data(table: Table, rows: int, remarks: list[str]) -> Data:
     return Data(
         source=table.source,
@@ -422,10 +418,9 @@ def _demanded(demand: Demand, family: Family) -> Demanded:
     )
 
 
-def _spectrum(about: Facts, eps: float) -> Spectrum:
-    values = about.eigenvalues
+def _spectrum(eigenvalues: np.ndarray, eps: float) -> Spectrum:
     return Spectrum(
-        points=len(values),
-        above_eps=int(np.sum(values > eps)),
-        eigenvalues=[float(value) for value in values[:MOST_SHOWN]],
+        points=len(eigenvalues),
+        above_eps=int(np.sum(eigenvalues > eps)),
+        eigenvalues=eigenvalues[:MOST_SHOWN].tolist(),
     )

@@ -16,12 +16,10 @@ import numpy as np
 
 from jaxkern import checks, features
 from proofs_check.certify.load import Table, rows_for
+from proofs_check.certify.load.table import slices
 from proofs_check.certify.maps import Family
 from proofs_check.certify.points import Rows
 from proofs_check.certify.search import OutOfTime
-
-BLOCK_CELLS = 2**18
-"""Numbers of the rows that are read at once: 2 MiB in float64."""
 
 
 @dataclass(frozen=True)
@@ -130,10 +128,8 @@ class Trials:
 
     def blocks(self) -> Iterator[Rows]:
         """Yield all rows in blocks."""
-        size = max(BLOCK_CELLS // self.table.dim, 1)
-        for start in range(0, self.table.rows, size):
-            stop = min(start + size, self.table.rows)
-            yield self.rows(np.arange(start, stop))
+        for part in slices(self.table.rows, self.table.dim):
+            yield self.rows(np.arange(part.start, part.stop))
 
     def named(self, *names: Any) -> Any:
         """Return the key of a part of the randomness."""

@@ -14,6 +14,7 @@ from jaxkern import kernels, plan
 from proofs_check.certify import facts as module
 from proofs_check.certify.facts import EDGES, facts
 from proofs_check.certify.load import from_array
+from proofs_check.certify.load import table as table_module
 from proofs_check.certify.maps import NAMES
 from proofs_check.certify.request import GOALS, Request
 from proofs_check.certify.rounding import EXACT, Rounding
@@ -47,7 +48,7 @@ def test_the_spectrum_is_that_of_the_matrix_or_of_a_sample(rng, monkeypatch):
     spectrum = measure(X, 1.3, kernels.Exponential).eigenvalues
     np.testing.assert_allclose(spectrum, values, atol=1e-14)
     monkeypatch.setattr(module, "SAMPLE", 30)
-    monkeypatch.setattr(module, "_BLOCK", 40)
+    monkeypatch.setattr(table_module, "CELLS", 40)
     sampled = measure(X)
     assert len(sampled.eigenvalues) == 30
     assert 1 <= sampled.diameter / pdist(X).max() <= 2

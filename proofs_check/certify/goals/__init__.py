@@ -39,5 +39,9 @@ class Goal(Protocol):
         """Return the same for many errors on the same points: prepared for longer, errors take less."""
         return prepared
 
+    def left_out(self, _prepared: Any, /) -> str:
+        """Return what of the points the errors are not about, in plain sentences; "" if they are about all."""
+        return ""
+
     def error(self, key: Any, phi: Any, prepared: Any, /) -> float:
         """Return the error of a map; NaN and inf are failures. key : typed random key."""

@@ -135,6 +135,10 @@ class Separation(Goal):
             )
         return Classes(rows.inputs, members, means, " ".join(words))
 
+    def left_out(self, prepared: Classes) -> str:
+        """Return which classes and pairs are left out, in plain sentences; "" if none is."""
+        return prepared.words
+
     def error(self, _key: Any, phi: Any, prepared: Classes) -> float:
         """Return the largest loss; NaN for features that are not finite. The key is not used."""
         features = mapped(phi, prepared.inputs)
