@@ -136,7 +136,10 @@ class Trials:
         return jax.random.fold_in(self.key, zlib.crc32(repr(names).encode()))
 
     def _prepared(self, key: Any, rows: np.ndarray) -> Any:
-        labels = None if self.table.labels is None else self.table.labels[rows]
+        labels = None
+        if self.table.labels is not None:
+            # By name: what a goal says of classes is read by people.
+            labels = np.array(self.table.label_names)[self.table.labels[rows]]
         return self.goal.prepare(key, self.rows(rows), labels)
 
     def _in_dtype(self, leaf: Any) -> Any:

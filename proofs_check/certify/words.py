@@ -12,7 +12,7 @@ KEEPS = {
     "distance": "keeps the kernel distance of every two rows to within {}",
     "spectral": "keeps the kernel matrix to within {} of n sup K(x, x)",
     "clustering": "makes k-means put at most {} of the rows into another cluster than kernel k-means does",
-    "separation": "loses at most {} of the distance between the means of any two classes",
+    "separation": "loses at most {} of the separation of the means of any two classes",
     "prediction": "predicts with a loss of at most {} more than the exact kernel method",
 }
 BASES = {

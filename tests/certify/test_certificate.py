@@ -185,6 +185,16 @@ def test_the_kmeans_of_the_certificate_finds_the_clusters():
     assert adjusted_rand_score(exact, np.asarray(space["labels"])) > 0.5
 
 
+def test_a_class_of_one_row_is_left_out_by_name():
+    X, labels = blobs()
+    names = np.array(["red", "green", "blue"])[labels]
+    names[0] = "grey"
+    result = certify(
+        jax.random.key(0), X, goal="separation", labels=names, maps=["nystrom"], **LOOSE
+    )
+    assert "Classes with a single point are left out: grey." in result.data.notes
+
+
 def test_every_map_of_the_library_has_a_family_that_draws_what_it_says(rng):
     aside = {"as_map", "preimage", "standardized"}
     public = {name for name in features.__all__ if name.islower()} - aside

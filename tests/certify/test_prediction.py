@@ -157,7 +157,10 @@ def test_nothing_is_fitted_on_held_out_rows():
 
 def test_copies_of_rows_are_told():
     X, y = wave(500)
-    assert "500 rows equal an earlier one" in fit(np.tile(X, (2, 1)), np.tile(y, 2)).guarantee
+    assert (
+        "500 rows equal an earlier one"
+        in fit(np.tile(X, (2, 1)), np.tile(y, 2)).guarantee
+    )
 
 
 KINDS = [
